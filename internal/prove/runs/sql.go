@@ -162,6 +162,19 @@ func runByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Run,
 	return store.One(rows, err, "Eval run", scanRunHead)
 }
 
+// ByID returns runs of an organisation without their cases, by id; deleted ones are missing.
+func ByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]Run, error) {
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `SELECT `+runColumns+` FROM eval_runs WHERE org_id = $1 AND id`+in, orgID, list)
+	found := map[string]Run{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		r, err := scanRunHead(row)
+		found[r.ID] = r
+		return err
+	})
+	return found, err
+}
+
 func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, error) {
 	rows, err := q.Query(ctx, `SELECT `+runColumns+`, cases FROM eval_runs WHERE org_id = $1 AND id = $2`, orgID, id)
 	return store.One(rows, err, "Eval run", scanRunCases)
@@ -191,15 +204,15 @@ func runsMadeFor(ctx context.Context, q store.Querier, orgID, improveRunID strin
 // catalogue and runs made for an improve run don't count. The subquery reads one index
 // entry per suite and the uncounted ones after it; GROUP BY would read them all.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
-	in, list := q.Dialect().In("$2", suiteIDs)
+	wanted, list := q.Dialect().List("$2", suiteIDs)
 	rows, err := q.Query(ctx, `
 		SELECT `+runColumns+` FROM eval_runs
 		WHERE org_id = $1 AND id IN (
 			SELECT (
-				SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+listed+catalogue.Ordinary+`
+				SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = wanted.value`+listed+catalogue.Ordinary+`
 				ORDER BY eval_runs.id DESC LIMIT 1
 			)
-			FROM eval_suites s WHERE s.org_id = $1 AND s.id`+in+`
+			FROM `+wanted+`
 		)`, orgID, list)
 	return store.All(rows, err, scanRunHead)
 }

@@ -105,6 +105,20 @@ func suiteByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Su
 	return store.One(rows, err, "Eval suite", scanCases)
 }
 
+// Names returns the names of suites by id.
+func Names(ctx context.Context, q store.Querier, ids []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT id, name FROM eval_suites WHERE id`+in, list)
+	names := map[string]string{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id, name string
+		err := row.Scan(&id, &name)
+		names[id] = name
+		return err
+	})
+	return names, err
+}
+
 func suiteExists(ctx context.Context, q store.Querier, orgID, id, lock string) error {
 	rows, err := q.Query(ctx, `SELECT id FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	_, err = store.One(rows, err, "Eval suite", store.Value[string])

@@ -346,6 +346,7 @@ func (s *Service) Admitted(ctx context.Context, tx *store.Tx, v registry.Version
 
 // A Provenance is the workflow run that published a version.
 type Provenance struct {
+	OrgID       string // of the rule and the entry
 	PublisherID string
 	Run         Run
 	At          time.Time
@@ -354,8 +355,22 @@ type Provenance struct {
 // Of returns the run that published a version of an organisation's entry. A version
 // pushed with an ordinary key is fault.NotFound.
 func (s *Service) Of(ctx context.Context, orgID, entryID, version string) (Provenance, error) {
-	return provenanceOf(ctx, s.DB, orgID, entryID, version)
+	v, err := s.Registry.VersionNamed(ctx, s.DB, registry.Entry{OrgID: orgID, ID: entryID}, version)
+	if fault.Is(err, fault.NotFound) {
+		return Provenance{}, errNoRun()
+	}
+	if err != nil {
+		return Provenance{}, err
+	}
+	all, err := Provenances(ctx, s.DB, []string{v.ID})
+	p, ok := all[v.ID]
+	if err == nil && (!ok || p.OrgID != orgID) {
+		err = errNoRun()
+	}
+	return p, err
 }
+
+func errNoRun() error { return fault.New(fault.NotFound, "Workflow run not found") }
 
 // Sweep deletes redeemed tokens once they have expired and can't be replayed. It runs on
 // a schedule.

@@ -172,19 +172,24 @@ func insertVersionPublisher(ctx context.Context, q store.Querier, v registry.Ver
 	return err
 }
 
-// provenanceOf takes the organisation of the run, which is the entry's: others don't see
-// who published a version.
-func provenanceOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (Provenance, error) {
+// Provenances returns the runs that published versions, by the version's id. Versions pushed with
+// an ordinary key are missing.
+func Provenances(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Provenance, error) {
+	in, list := q.Dialect().In("$1", versionIDs)
 	rows, err := q.Query(ctx, `
-		SELECT p.publisher_id, p.provider, p.issuer, p.repository, p.repository_id, p.owner_id, p.ref, p.commit_sha,
+		SELECT p.version_id, p.org_id, p.publisher_id, p.provider, p.issuer, p.repository, p.repository_id, p.owner_id, p.ref, p.commit_sha,
 			p.workflow_ref, p.workflow_sha, p.environment, p.event, p.run_id, p.run_attempt, p.run_url, p.actor, p.runner, p.created_at
-		FROM registry_versions v JOIN version_publishers p ON p.version_id = v.id
-		WHERE v.entry_id = $2 AND v.version = $3 AND p.org_id = $1`, orgID, entryID, version)
-	return store.One(rows, err, "Workflow run", func(row store.Row) (p Provenance, err error) {
+		FROM version_publishers p WHERE p.version_id`+in, list)
+	found := map[string]Provenance{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var versionID string
+		var p Provenance
 		r := &p.Run
-		err = row.Scan(&p.PublisherID, &r.Provider, &r.Issuer, &r.Repository, &r.RepositoryID, &r.OwnerID, &r.Ref, &r.Commit,
+		err := row.Scan(&versionID, &p.OrgID, &p.PublisherID, &r.Provider, &r.Issuer, &r.Repository, &r.RepositoryID, &r.OwnerID, &r.Ref, &r.Commit,
 			&r.WorkflowRef, &r.WorkflowSHA, &r.Environment, &r.Event, &r.RunID, &r.RunAttempt, &r.RunURL, &r.Actor, &r.Runner,
 			store.Time(&p.At))
-		return p, err
+		found[versionID] = p
+		return err
 	})
+	return found, err
 }

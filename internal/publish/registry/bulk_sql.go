@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
@@ -112,5 +113,39 @@ func OrgsOffering(ctx context.Context, q store.Querier, skill, handle string, li
 		JOIN organisations o ON o.id = found.org_id WHERE lower(o.name) = lower($2)
 		ORDER BY o.name LIMIT $3`,
 		skill, handle, limit)
+	return store.All(rows, err, store.Value[string])
+}
+
+// Facts are what can be signed about a version.
+type Facts struct {
+	ID, OrgID, OrgName, EntryName, Version string
+	ContentHash, CanonicalHash             string // "" if discovery doesn't serve it
+	DirHash, PluginZip                     string // see treehash; "" if it has none
+	Source                                 Source
+	Repo, Ref, Commit, Path                *string
+	PushedAt                               time.Time
+}
+
+// FactsOf returns the facts of versions, by id. Versions that don't exist are missing. A version
+// may have several hashes of a kind; MIN picks the same one each time, as signed bytes must.
+func FactsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]Facts, error) {
+	in, list := q.Dialect().In("$1", versionIDs)
+	rows, err := q.Query(ctx, `
+		SELECT v.id, e.org_id, o.name, e.name, v.version, v.content_hash, COALESCE(v.canonical_hash, ''), v.source, v.source_repo,
+			v.source_ref, v.source_commit, v.source_path, v.pushed_at,
+			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'dirhash'), ''),
+			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'plugin-zip'), '')
+		FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id JOIN organisations o ON o.id = e.org_id
+		WHERE v.id`+in+` ORDER BY v.id`, list)
+	return store.All(rows, err, func(row store.Row) (f Facts, err error) {
+		err = row.Scan(&f.ID, &f.OrgID, &f.OrgName, &f.EntryName, &f.Version, &f.ContentHash, &f.CanonicalHash, &f.Source, &f.Repo,
+			&f.Ref, &f.Commit, &f.Path, store.Time(&f.PushedAt), &f.DirHash, &f.PluginZip)
+		return f, err
+	})
+}
+
+// VersionIDsAfter returns the next ids of versions of all organisations, for backfills.
+func VersionIDsAfter(ctx context.Context, q store.Querier, id string, limit int) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT id FROM registry_versions WHERE id > $1 ORDER BY id LIMIT $2`, id, limit)
 	return store.All(rows, err, store.Value[string])
 }

@@ -373,8 +373,17 @@ func (s *Service) Waiting(ctx context.Context, c access.Caller) (all []Review, e
 	if err != nil {
 		return nil, err
 	}
+	versions := make([]registry.Version, len(found))
+	for i, w := range found {
+		versions[i] = w.version
+	}
+	policies, err := gates.PoliciesFor(ctx, s.DB, c.OrgID, versions)
+	if err != nil {
+		return nil, err
+	}
 	for _, w := range found {
-		r := Review{Entry: w.entry, Version: w.version, Needed: w.policy.Approvals, SelfApproval: w.policy.SelfApproval, Given: w.approvals}
+		p := policies[w.version.ID]
+		r := Review{Entry: w.entry, Version: w.version, Needed: p.Approvals, SelfApproval: p.SelfApproval, Given: w.approvals}
 		// It waits for its gate alone.
 		if r.Needed == 0 {
 			continue

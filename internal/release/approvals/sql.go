@@ -9,7 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
 func scanAnswer(row store.Row) (a Answer, err error) {
@@ -118,7 +117,6 @@ func replaceAnswers(ctx context.Context, tx *store.Tx, by Answer) error {
 type candidate struct {
 	entry     registry.Entry
 	version   registry.Version
-	policy    gates.Policy
 	approvals int
 }
 
@@ -129,33 +127,20 @@ type candidate struct {
 func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([]candidate, error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.id, e.org_id, e.name, e.current_version, v.id, v.version, v.pushed_by, v.chosen_by, v.pushed_at, v.gate_id,
-			COALESCE(own.policy, everyone.policy, '{}'), COALESCE(kept.approvals, 0), COALESCE(kept.self_approval, TRUE),
 			(SELECT COUNT(*) FROM version_approvals a
 				WHERE a.version_id = v.id AND a.replaced_at IS NULL AND a.decision = 'approve')
 		FROM registry_entries e
 		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate'
 		LEFT JOIN registry_versions current ON current.id = e.current_version_id
-		LEFT JOIN gate_policies own ON own.org_id = e.org_id AND own.entry_id = e.id
-		LEFT JOIN gate_requirements kept ON kept.version_id = v.id
-		LEFT JOIN gate_policies everyone ON everyone.org_id = e.org_id AND everyone.entry_id = ''
 		WHERE e.org_id = $1 AND (current.id IS NULL OR current.pushed_at < v.pushed_at) AND NOT EXISTS (
 			SELECT 1 FROM version_approvals a
 			WHERE a.version_id = v.id AND a.user_id = $2 AND a.replaced_at IS NULL AND a.decision <> 'comment')
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $3`, c.OrgID, c.UserID, maxWaiting)
 	return store.All(rows, err, func(row store.Row) (w candidate, err error) {
-		var policy string
-		var kept gates.Policy
 		e, v := &w.entry, &w.version
 		err = row.Scan(&e.ID, &e.OrgID, &e.Name, &e.CurrentVersion, &v.ID, &v.Version, &v.PushedBy, &v.ChosenBy,
-			store.Time(&v.PushedAt), &v.GateID,
-			&policy, &kept.Approvals, &kept.SelfApproval, &w.approvals)
-		if err != nil {
-			return w, err
-		}
+			store.Time(&v.PushedAt), &v.GateID, &w.approvals)
 		v.State, v.OrgID, v.EntryID = registry.Candidate, e.OrgID, e.ID
-		err = json.Unmarshal([]byte(policy), &w.policy)
-		// COALESCE makes missing requirements neutral: 0 approvals, self-approval allowed.
-		w.policy = w.policy.Keeping(kept)
 		return w, err
 	})
 }

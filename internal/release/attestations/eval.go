@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
@@ -25,11 +26,15 @@ func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (
 		return err
 	}
 	f := found[0]
-	trials, err := runsOfGate(ctx, tx, g.OrgID, g.ID)
+	made, err := gates.RunsOf(ctx, tx, g.ID)
 	if err != nil {
 		return err
 	}
-	a := attestation{orgID: g.OrgID, versionID: f.id, kind: ofGate, ref: g.ID}
+	trials, err := trialsOf(ctx, tx, g.OrgID, made...)
+	if err != nil {
+		return err
+	}
+	a := attestation{orgID: g.OrgID, versionID: f.ID, kind: ofGate, ref: g.ID}
 	// Both statements stay: what the gate said, and that a person decided against it.
 	if g.Override != nil {
 		a.kind = ofOverride
@@ -105,32 +110,32 @@ func (s *Service) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) (e
 		return nil
 	}
 	// Its numbers are part of the gate's statement, with those of the other version.
-	gated, err := isGated(ctx, tx, r.ID)
+	gated, err := gates.HasRun(ctx, tx, r.ID)
 	if err != nil || gated {
 		return err
 	}
-	versionID, err := ownVersion(ctx, tx, r.OrgID, pin.EntryID, pin.Version, r.Subject.ContentHash)
-	if fault.Is(err, fault.NotFound) {
+	v, err := s.Registry.VersionNamed(ctx, tx, registry.Entry{OrgID: r.OrgID, ID: pin.EntryID}, pin.Version)
+	// The entry may be of another organisation, and a version of that name with other content.
+	if fault.Is(err, fault.NotFound) || err == nil && v.ContentHash != r.Subject.ContentHash {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	found, err := factsOf(ctx, tx, []string{versionID})
+	found, err := factsOf(ctx, tx, []string{v.ID})
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	trial, err := runByID(ctx, tx, r.OrgID, r.ID)
-	if err != nil {
+	trials, err := trialsOf(ctx, tx, r.OrgID, gates.Run{ID: r.ID, Arm: "new"})
+	if err != nil || len(trials) == 0 {
 		return err
 	}
-	trial.Arm = "new"
 	f := found[0]
 	st, err := intoto.New(f.of, f.archives, intoto.EvalResult, intoto.EvalPredicate{
-		Version: f.of, Suites: bySuite([]trialRun{trial}), FinishedOn: *r.FinishedAt,
+		Version: f.of, Suites: bySuite(trials), FinishedOn: *r.FinishedAt,
 	})
 	if err != nil {
 		return err
 	}
-	return s.sign(ctx, tx, attestation{orgID: f.orgID, versionID: f.id, kind: ofRun, ref: r.ID}, st)
+	return s.sign(ctx, tx, attestation{orgID: f.OrgID, versionID: f.ID, kind: ofRun, ref: r.ID}, st)
 }

@@ -2,11 +2,15 @@ package attestations
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
@@ -41,7 +45,7 @@ const chunk = 50
 // exist are left alone (see insertAttestation), so repeating a chunk is harmless.
 func (s *Service) backfill(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "backfill")
-	waits, err := waitsForHashes(ctx, s.DB)
+	waits, err := treehash.Lacks(ctx, s.DB)
 	if err != nil {
 		return err
 	}
@@ -50,7 +54,11 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 		return jobs.Snooze(time.Minute)
 	}
 	for {
-		ids, err := nextUnsigned(ctx, s.DB, chunk)
+		after, done, err := lastSeen(ctx, s.DB)
+		if err != nil || done {
+			return err
+		}
+		ids, err := registry.VersionIDsAfter(ctx, s.DB, after, chunk)
 		if err != nil {
 			return err
 		}
@@ -82,7 +90,11 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 // decided returns the decided gates of versions, an overridden one also as it was
 // before.
 func (s *Service) decided(ctx context.Context, versionIDs []string) (all []gates.Gate, err error) {
-	ids, err := decidedGates(ctx, s.DB, versionIDs)
+	versions, err := registry.VersionsByID(ctx, s.DB, versionIDs)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := gates.DecidedOf(ctx, s.DB, slices.Collect(maps.Values(versions)))
 	if err != nil {
 		return nil, err
 	}

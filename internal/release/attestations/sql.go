@@ -3,14 +3,16 @@ package attestations
 import (
 	"context"
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
+	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
+	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
 // active is TRUE or NULL, never FALSE: a unique index then allows one active key, since NULLs
@@ -135,64 +137,35 @@ func setSignature(ctx context.Context, tx *store.Tx, id string, s dsse.Signature
 
 // facts are what is known about a version.
 type facts struct {
-	id, orgID string
-	of        intoto.Version
-	archives  intoto.Archives
-	source    registry.Source
-	pushedAt  time.Time
-
-	repo, ref, commit, path *string
-	workflow                *intoto.Workflow // nil unless a trusted publisher pushed
+	registry.Facts
+	of       intoto.Version
+	archives intoto.Archives
+	workflow *intoto.Workflow // nil unless a trusted publisher pushed
 }
 
-// Versions that don't exist are missing. A version may have several hashes of a kind; MIN picks
-// the same one each time, as signed bytes must.
+// factsOf leaves out versions that don't exist.
 func factsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]facts, error) {
-	in, list := q.Dialect().In("$1", versionIDs)
-	rows, err := q.Query(ctx, `
-		SELECT v.id, e.org_id, o.name, e.name, v.version, v.content_hash, COALESCE(v.canonical_hash, ''), v.source, v.source_repo,
-			v.source_ref, v.source_commit, v.source_path, v.pushed_at,
-			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'dirhash'), ''),
-			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'plugin-zip'), ''),
-			p.version_id IS NOT NULL, COALESCE(p.issuer, ''), COALESCE(p.repository, ''), COALESCE(p.ref, ''), COALESCE(p.commit_sha, ''),
-			COALESCE(p.workflow_ref, ''), COALESCE(p.run_id, ''), COALESCE(p.run_attempt, ''), COALESCE(p.run_url, ''),
-			COALESCE(p.event, ''), COALESCE(p.environment, ''), COALESCE(p.runner, '')
-		FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id JOIN organisations o ON o.id = e.org_id
-			LEFT JOIN version_publishers p ON p.version_id = v.id AND p.org_id = e.org_id
-		WHERE v.id`+in+` ORDER BY v.id`, list)
-	return store.All(rows, err, func(row store.Row) (f facts, err error) {
-		var w intoto.Workflow
-		var trusted bool
-		err = row.Scan(&f.id, &f.orgID, &f.of.Organisation, &f.of.Name, &f.of.Version, &f.archives.SHA256, &f.archives.Discovery,
-			&f.source, &f.repo, &f.ref, &f.commit, &f.path, store.Time(&f.pushedAt), &f.archives.DirHash, &f.archives.Plugin,
-			&trusted, &w.Issuer, &w.Repository, &w.Ref, &w.Commit, &w.File, &w.RunID, &w.RunAttempt, &w.RunURL, &w.Event, &w.Environment, &w.Runner)
-		if trusted {
-			f.workflow = &w
+	versions, err := registry.FactsOf(ctx, q, versionIDs)
+	if err != nil {
+		return nil, err
+	}
+	published, err := publishers.Provenances(ctx, q, versionIDs)
+	all := make([]facts, len(versions))
+	for i, v := range versions {
+		f := &all[i]
+		f.Facts = v
+		f.of = intoto.Version{Organisation: v.OrgName, Name: v.EntryName, Version: v.Version}
+		f.archives = intoto.Archives{SHA256: v.ContentHash, Discovery: v.CanonicalHash, DirHash: v.DirHash, Plugin: v.PluginZip}
+		if p, ok := published[v.ID]; ok && p.OrgID == v.OrgID {
+			r := p.Run
+			f.workflow = &intoto.Workflow{
+				Issuer: r.Issuer, Repository: r.Repository, Ref: r.Ref, Commit: r.Commit, File: r.WorkflowRef, RunID: r.RunID,
+				RunAttempt: r.RunAttempt, RunURL: r.RunURL, Event: r.Event, Environment: r.Environment, Runner: r.Runner,
+			}
 		}
-		return f, err
-	})
+	}
+	return all, err
 }
-
-// ownVersion finds the version that a run of an organisation is about, if it is one
-// of its own entries and has the content that was tried.
-func ownVersion(ctx context.Context, q store.Querier, orgID, entryID, version, contentHash string) (id string, err error) {
-	rows, err := q.Query(ctx, `
-		SELECT v.id FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
-		WHERE v.entry_id = $2 AND v.version = $3 AND v.content_hash = $4 AND e.org_id = $1`, orgID, entryID, version, contentHash)
-	return store.One(rows, err, "Version", store.Value[string])
-}
-
-// isGated reports whether a run was made for a gate, which has a statement of its own.
-func isGated(ctx context.Context, q store.Querier, runID string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM gate_runs WHERE run_id = $1)`, runID)
-	return store.One(rows, err, "Run", store.Value[bool])
-}
-
-// Attestations read the tables of runs directly: their numbers are signed as the row has them.
-const runColumns = `r.id, r.suite_id, s.name, r.status, r.trials, r.passed, r.failed, r.errors, r.pass_rate, r.interval_low,
-	r.interval_high, r.baseline, r.base_rate, r.base_delta, r.judge, t.terms`
-
-const runTables = ` eval_runs r JOIN eval_suites s ON s.id = r.suite_id LEFT JOIN eval_run_terms t ON t.run_id = r.id`
 
 // A trialRun is a run as statements have it.
 type trialRun struct {
@@ -201,81 +174,59 @@ type trialRun struct {
 	suiteVersion       int
 }
 
-// further are the targets of columns after runColumns.
-func scanRun(row store.Row, further ...any) (r trialRun, err error) {
-	var failed int
-	var low, high, baseRate, delta *float64
-	var baseline string
-	var judge, terms *string
-	err = row.Scan(append([]any{
-		&r.ID, &r.suiteID, &r.suiteName, &r.Status, &r.Trials, &r.Passed, &failed, &r.Errors, &r.PassRate, &low, &high,
-		&baseline, &baseRate, &delta, &judge, &terms,
-	}, further...)...)
+func newTrialRun(r runs.Run) trialRun {
+	sum := r.Summary
+	t := trialRun{suiteID: r.SuiteID, Run: intoto.Run{
+		ID: r.ID, Status: string(r.Status), Trials: r.Trials, Cases: sum.Passed + sum.Failed, Passed: sum.Passed, Errors: sum.Errors,
+		PassRate: sum.PassRate, Interval: sum.Interval,
+	}}
+	if b := sum.Baseline; b != nil {
+		t.Baseline = &intoto.Baseline{Kind: string(r.Baseline), PassRate: b.PassRate, Delta: b.Delta}
+	}
+	if j := r.Judge; j != nil {
+		t.Judge = &intoto.Judge{API: j.API, Model: j.Model, PromptVersion: j.PromptVersion}
+	}
+	if a := r.Terms.Agent; a != nil {
+		t.Agent = &intoto.Agent{Name: a.Name, Model: a.Model}
+	}
+	return t
+}
+
+// trialsOf returns the runs that still exist, in the order of what they were made for. Their
+// numbers are signed as the database has them.
+func trialsOf(ctx context.Context, q store.Querier, orgID string, made ...gates.Run) ([]trialRun, error) {
+	ids := make([]string, len(made))
+	for i, m := range made {
+		ids[i] = m.ID
+	}
+	found, err := runs.ByID(ctx, q, orgID, ids)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	r.Cases = r.Passed + failed
-	if low != nil && high != nil {
-		r.Interval = &[2]float64{*low, *high}
-	}
-	if baseRate != nil && delta != nil {
-		r.Baseline = &intoto.Baseline{Kind: baseline, PassRate: *baseRate, Delta: *delta}
-	}
-	if judge != nil {
-		var j struct {
-			API           string `json:"api"`
-			Model         string `json:"model"`
-			PromptVersion string `json:"prompt_version"`
+	var trials []trialRun
+	var suiteIDs []string
+	for _, m := range made {
+		if r, ok := found[m.ID]; ok {
+			t := newTrialRun(r)
+			t.Arm, t.Step, t.suiteVersion = m.Arm, m.Step, int(m.SuiteVersion)
+			trials, suiteIDs = append(trials, t), append(suiteIDs, t.suiteID)
 		}
-		if err := json.Unmarshal([]byte(*judge), &j); err != nil {
-			return r, err
-		}
-		r.Judge = &intoto.Judge{API: j.API, Model: j.Model, PromptVersion: j.PromptVersion}
 	}
-	if terms != nil {
-		var t struct {
-			Agent *intoto.Agent `json:"agent"`
-		}
-		if err := json.Unmarshal([]byte(*terms), &t); err != nil {
-			return r, err
-		}
-		r.Agent = t.Agent
+	names, err := suites.Names(ctx, q, suiteIDs)
+	for i := range trials {
+		trials[i].suiteName = names[trials[i].suiteID]
 	}
-	return r, nil
+	return trials, err
 }
 
-func runByID(ctx context.Context, q store.Querier, orgID, id string) (trialRun, error) {
-	rows, err := q.Query(ctx, `SELECT `+runColumns+` FROM`+runTables+` WHERE r.org_id = $1 AND r.id = $2`, orgID, id)
-	return store.One(rows, err, "Eval run", func(row store.Row) (trialRun, error) { return scanRun(row) })
-}
-
-// runsOfGate lists the runs of a gate by suite, those of the new version first.
-func runsOfGate(ctx context.Context, q store.Querier, orgID, gateID string) ([]trialRun, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+runColumns+`, g.arm, g.step, g.conditions FROM`+runTables+` JOIN gate_runs g ON g.run_id = r.id
-		WHERE g.gate_id = $2 AND r.org_id = $1 ORDER BY g.suite_id, g.step DESC, g.arm DESC`, orgID, gateID)
-	return store.All(rows, err, func(row store.Row) (trialRun, error) {
-		var arm, step, conditions string
-		r, err := scanRun(row, &arm, &step, &conditions)
-		r.Arm, r.Step = arm, step
-		of, _, _ := strings.Cut(conditions, ":") // "3:5f0c...": the version of the suite
-		r.suiteVersion, _ = strconv.Atoi(of)
-		return r, err
-	})
-}
-
-// nextUnsigned returns the ids of versions that the backfill has not seen; none at
-// the end, and none while their hashes of files are still being computed.
-func nextUnsigned(ctx context.Context, q store.Querier, limit int) ([]string, error) {
-	rows, err := q.Query(ctx, `
-		SELECT v.id FROM registry_versions v WHERE v.id > (SELECT after_id FROM attestation_backfill) ORDER BY v.id LIMIT $1`, limit)
-	return store.All(rows, err, store.Value[string])
-}
-
-// waitsForHashes reports whether versions still get the hashes of their files.
-func waitsForHashes(ctx context.Context, q store.Querier) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_tree_backfill)`)
-	return store.One(rows, err, "Backfill", store.Value[bool])
+// lastSeen returns the cursor of the backfill.
+func lastSeen(ctx context.Context, q store.Querier) (versionID string, done bool, err error) {
+	rows, err := q.Query(ctx, `SELECT after_id FROM attestation_backfill`)
+	all, err := store.All(rows, err, store.Value[string])
+	if err != nil || len(all) == 0 {
+		return "", true, err
+	}
+	return all[0], false, nil
 }
 
 func setSeen(ctx context.Context, q store.Querier, versionID string) error {
@@ -287,16 +238,4 @@ func setSeen(ctx context.Context, q store.Querier, versionID string) error {
 func setDone(ctx context.Context, q store.Querier) error {
 	_, err := q.Exec(ctx, `DELETE FROM attestation_backfill`)
 	return err
-}
-
-// decidedGates returns the organisations and ids of the decided gates of versions.
-func decidedGates(ctx context.Context, q store.Querier, versionIDs []string) ([][2]string, error) {
-	in, list := q.Dialect().In("$1", versionIDs)
-	rows, err := q.Query(ctx, `
-		SELECT g.org_id, g.id FROM registry_versions v JOIN gates g ON g.entry_id = v.entry_id AND g.version_id = v.id
-		WHERE v.id`+in+` AND (g.status = 'decided' OR g.override IS NOT NULL) AND g.pull IS NULL ORDER BY g.id`, list)
-	return store.All(rows, err, func(row store.Row) (of [2]string, err error) {
-		err = row.Scan(&of[0], &of[1])
-		return of, err
-	})
 }

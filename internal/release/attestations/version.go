@@ -28,7 +28,7 @@ func (s *Service) signVersions(ctx context.Context, tx *store.Tx, versionIDs []s
 		if err != nil {
 			return err
 		}
-		if err := s.sign(ctx, tx, attestation{orgID: f.orgID, versionID: f.id, kind: provenance}, st); err != nil {
+		if err := s.sign(ctx, tx, attestation{orgID: f.OrgID, versionID: f.ID, kind: provenance}, st); err != nil {
 			return err
 		}
 	}
@@ -42,16 +42,16 @@ func (s *Service) provenance(f facts) (p intoto.ProvenancePredicate) {
 	b.BuildType, b.ExternalParameters.Version = intoto.BuildPush, f.of
 	p.RunDetails.Builder.ID = s.PublicURL
 	m := &p.RunDetails.Metadata
-	m.InvocationID, m.StartedOn, m.FinishedOn = f.id, f.pushedAt, f.pushedAt
-	switch f.source {
+	m.InvocationID, m.StartedOn, m.FinishedOn = f.ID, f.PushedAt, f.PushedAt
+	switch f.Source {
 	case registry.FromRepohost:
 		b.ExternalParameters.Publisher = "code-host"
 	case registry.FromRepohostDirect:
 		b.ExternalParameters.Publisher = "code-host-sync"
 	default:
 		b.ExternalParameters.Publisher = "api"
-		if f.repo != nil || f.ref != nil {
-			b.ExternalParameters.Claimed = &intoto.Claims{Repository: deref(f.repo), Ref: deref(f.ref)}
+		if f.Repo != nil || f.Ref != nil {
+			b.ExternalParameters.Claimed = &intoto.Claims{Repository: deref(f.Repo), Ref: deref(f.Ref)}
 		}
 		// A claim stays a claim beside it: only the workflow is verified.
 		if w := f.workflow; w != nil {
@@ -65,10 +65,10 @@ func (s *Service) provenance(f facts) (p intoto.ProvenancePredicate) {
 		return p
 	}
 	b.BuildType = intoto.BuildCodeHost
-	b.ExternalParameters.Repository = s.repository(deref(f.repo))
-	b.ExternalParameters.Ref, b.ExternalParameters.Path = deref(f.ref), deref(f.path)
-	commit := deref(f.commit)
-	if ref := deref(f.ref); commit == "" && isCommit.MatchString(ref) { // from before commits were kept
+	b.ExternalParameters.Repository = s.repository(deref(f.Repo))
+	b.ExternalParameters.Ref, b.ExternalParameters.Path = deref(f.Ref), deref(f.Path)
+	commit := deref(f.Commit)
+	if ref := deref(f.Ref); commit == "" && isCommit.MatchString(ref) { // from before commits were kept
 		commit = ref
 	}
 	if commit != "" {

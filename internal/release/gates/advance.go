@@ -35,6 +35,14 @@ type trialRun struct {
 	reused     bool // an earlier gate made the run
 }
 
+// A Run says what a run was made for. Several gates may share one.
+type Run struct {
+	ID           string // the run may be deleted
+	Arm          string // new, current
+	Step         string // screen, repeat, confirm
+	SuiteVersion int64
+}
+
 type (
 	step string
 	arm  string

@@ -64,11 +64,32 @@ func PolicyFor(ctx context.Context, q store.Querier, e registry.Entry, v registr
 	if err != nil {
 		return p, err
 	}
-	kept, found, err := requirementsOf(ctx, q, v.ID)
-	if err != nil || !found {
-		return p, err
+	all, err := requirementsOf(ctx, q, v.ID)
+	if kept, ok := all[v.ID]; ok {
+		p = p.Keeping(kept)
 	}
-	return p.Keeping(kept), nil
+	return p, err
+}
+
+// PoliciesFor is PolicyFor for versions of one organisation, by the version's id.
+func PoliciesFor(ctx context.Context, q store.Querier, orgID string, versions []registry.Version) (map[string]Policy, error) {
+	own, everyone, err := policiesOf(ctx, q, orgID)
+	if err != nil {
+		return nil, err
+	}
+	policies, ids := map[string]Policy{}, make([]string, len(versions))
+	for i, v := range versions {
+		p, ok := own[v.EntryID]
+		if !ok {
+			p = everyone
+		}
+		ids[i], policies[v.ID] = v.ID, p
+	}
+	kept, err := requirementsOf(ctx, q, ids...)
+	for id, p := range kept {
+		policies[id] = policies[id].Keeping(p)
+	}
+	return policies, err
 }
 
 // after returns the policy by which a version is gated again that was gated with another

@@ -305,6 +305,39 @@ func runsOfGates(ctx context.Context, q store.Querier, gateIDs ...string) ([]tri
 	return store.All(rows, err, scanRun)
 }
 
+// RunsOf lists the runs of a gate by suite, those of the new version first.
+func RunsOf(ctx context.Context, q store.Querier, gateID string) ([]Run, error) {
+	all, err := runsOfGates(ctx, q, gateID)
+	made := make([]Run, len(all))
+	for i, r := range all {
+		made[i] = Run{r.runID, string(r.arm), string(r.step), suiteVersion(r.conditions)}
+	}
+	return made, err
+}
+
+// HasRun reports whether a run was made for a gate.
+func HasRun(ctx context.Context, q store.Querier, runID string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM gate_runs WHERE run_id = $1)`, runID)
+	return store.One(rows, err, "Run", store.Value[bool])
+}
+
+// DecidedOf returns the organisations and ids of the decided gates of versions, oldest first.
+func DecidedOf(ctx context.Context, q store.Querier, of []registry.Version) ([][2]string, error) {
+	entries, versions := make([]string, len(of)), make([]string, len(of))
+	for i, v := range of {
+		entries[i], versions[i] = v.EntryID, v.ID
+	}
+	inEntries, entryList := q.Dialect().In("$1", entries)
+	inVersions, versionList := q.Dialect().In("$2", versions)
+	rows, err := q.Query(ctx, `
+		SELECT org_id, id FROM gates WHERE entry_id`+inEntries+` AND version_id`+inVersions+`
+			AND (status = 'decided' OR override IS NOT NULL) AND pull IS NULL ORDER BY id`, entryList, versionList)
+	return store.All(rows, err, func(row store.Row) (of [2]string, err error) {
+		err = row.Scan(&of[0], &of[1])
+		return of, err
+	})
+}
+
 // lastScreen finds the run of a version on all cases of a suite that the newest
 // gate before another one made. That run may itself be reused, or be deleted by now.
 func lastScreen(ctx context.Context, q store.Querier, versionID, suiteID, before string) (r trialRun, found bool, err error) {
@@ -377,19 +410,21 @@ func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, 
 	return err
 }
 
-// requirementsOf returns what a version goes on waiting for since its policy was lowered. Only
-// the three fields about approvals are set.
-func requirementsOf(ctx context.Context, q store.Querier, versionID string) (p Policy, found bool, err error) {
+// requirementsOf returns what versions go on waiting for since their policy was lowered, by id.
+// Only the three fields about approvals are set.
+func requirementsOf(ctx context.Context, q store.Querier, versionIDs ...string) (map[string]Policy, error) {
+	in, list := q.Dialect().In("$1", versionIDs)
 	rows, err := q.Query(ctx, `
-		SELECT approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id = $1`, versionID)
-	p, err = store.One(rows, err, "Requirements", func(row store.Row) (p Policy, err error) {
-		err = row.Scan(&p.Approvals, &p.SelfApproval, &p.HostReviews)
-		return p, err
+		SELECT version_id, approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id`+in, list)
+	found := map[string]Policy{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var p Policy
+		err := row.Scan(&id, &p.Approvals, &p.SelfApproval, &p.HostReviews)
+		found[id] = p
+		return err
 	})
-	if fault.Is(err, fault.NotFound) {
-		return p, false, nil
-	}
-	return p, err == nil, err
+	return found, err
 }
 
 // deleteOfEntry deletes all rows of an entry, children first.

@@ -87,3 +87,9 @@ func SetDone(ctx context.Context, q store.Querier) error {
 	_, err := q.Exec(ctx, `DELETE FROM registry_tree_backfill`)
 	return err
 }
+
+// Lacks reports whether the backfill isn't complete yet.
+func Lacks(ctx context.Context, q store.Querier) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_tree_backfill)`)
+	return store.One(rows, err, "Backfill", store.Value[bool])
+}
