@@ -4,46 +4,67 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// selectInstallations names the version that is installed. Several may have the
+// installationColumns name the version that is installed. Several may have the
 // same content: then it is the current one, or else the one pushed last.
-// former_email is that of a user who was removed, whose email is free again.
-const selectInstallations = `
+const installationColumns = `
 	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.client, i.installed_at, i.last_seen_at,
-		e.name, e.current_version, e.current_hash, u.name, COALESCE(u.former_email, u.email),
+		e.name, e.current_version, e.current_hash,
 		(SELECT v.version FROM registry_versions v
 			WHERE v.entry_id = i.entry_id AND v.content_hash = i.content_hash
 			ORDER BY v.id = e.current_version_id DESC, v.pushed_at DESC LIMIT 1)
 	FROM registry_installations i
-	JOIN registry_entries e ON e.id = i.entry_id
-	JOIN users u ON u.id = i.user_id `
+	JOIN registry_entries e ON e.id = i.entry_id `
 
-func scanInstallation(row store.Row) (i State, err error) {
-	err = row.Scan(&i.ID, &i.EntryID, &i.UserID, &i.DeviceID, &i.InstallPath, &i.ContentHash, &i.Client,
-		store.Time(&i.InstalledAt), store.Time(&i.LastSeenAt),
-		&i.EntryName, &i.LatestVersion, &i.LatestHash, &i.UserName, &i.UserEmail, &i.Version)
-	return i, err
+// selectInstallations adds the names of users, who may have been removed.
+func selectInstallations(ctx context.Context, q store.Querier, where string, args ...any) ([]State, error) {
+	rows, err := q.Query(ctx, installationColumns+where, args...)
+	all, err := store.All(rows, err, func(row store.Row) (i State, err error) {
+		err = row.Scan(&i.ID, &i.EntryID, &i.UserID, &i.DeviceID, &i.InstallPath, &i.ContentHash, &i.Client,
+			store.Time(&i.InstalledAt), store.Time(&i.LastSeenAt),
+			&i.EntryName, &i.LatestVersion, &i.LatestHash, &i.Version)
+		return i, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(all))
+	for i, state := range all {
+		ids[i] = state.UserID
+	}
+	users, err := auth.UsersByID(ctx, q, ids)
+	for i := range all {
+		u := users[all[i].UserID]
+		all[i].UserName, all[i].UserEmail = u.Name, u.Email
+	}
+	return all, err
 }
 
 // installationByID is for a record that the transaction has just written.
 func installationByID(ctx context.Context, q store.Querier, id string) (State, error) {
-	rows, err := q.Query(ctx, selectInstallations+`WHERE i.id = $1`, id)
-	return store.One(rows, err, "Installation", scanInstallation)
+	all, err := selectInstallations(ctx, q, `WHERE i.id = $1`, id)
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "Installation not found")
+	}
+	if err != nil {
+		return State{}, err
+	}
+	return all[0], nil
 }
 
 // installationsOfEntry leaves out those of other organisations, of a public entry.
 func installationsOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]State, error) {
-	rows, err := q.Query(ctx, selectInstallations+`WHERE i.entry_id = $1 AND i.org_id = $2 ORDER BY i.id`, entryID, orgID)
-	return store.All(rows, err, scanInstallation)
+	return selectInstallations(ctx, q, `WHERE i.entry_id = $1 AND i.org_id = $2 ORDER BY i.id`, entryID, orgID)
 }
 
 func installationsOfUser(ctx context.Context, q store.Querier, c access.Caller) ([]State, error) {
-	rows, err := q.Query(ctx, selectInstallations+`WHERE i.org_id = $1 AND i.user_id = $2 ORDER BY i.id`, c.OrgID, c.UserID)
-	return store.All(rows, err, scanInstallation)
+	return selectInstallations(ctx, q, `WHERE i.org_id = $1 AND i.user_id = $2 ORDER BY i.id`, c.OrgID, c.UserID)
 }
 
 // recordsOfUser is installationsOfUser without the current versions: all that a

@@ -2,9 +2,12 @@ package costs
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // sumsOfDays are the sums of dayColumns.
@@ -43,14 +46,19 @@ type skillSum struct {
 
 // skillSums sums the counters of the organisation's skills that have requests from
 // a day on, by name.
-func skillSums(ctx context.Context, q store.Querier, orgID string, since int64) ([]skillSum, error) {
-	rows, err := q.Query(ctx, `
-		SELECT s.id, s.name, `+sumsOfDays()+` FROM skills s JOIN cost_days d ON d.subject_id = s.id AND d.day >= $2
-		WHERE s.org_id = $1 GROUP BY s.id, s.name HAVING SUM(d.requests) > 0 ORDER BY s.name`, orgID, since)
-	return store.All(rows, err, func(row store.Row) (k skillSum, err error) {
-		err = row.Scan(k.targets(&k.id, &k.name)...)
-		return k, err
-	})
+func skillSums(ctx context.Context, q store.Querier, orgID string, since int64) (all []skillSum, err error) {
+	names, err := skills.AllNames(ctx, q, orgID)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := daySums(ctx, q, slices.Collect(maps.Keys(names)), since)
+	for id, d := range sums {
+		if d.requests > 0 {
+			all = append(all, skillSum{id, names[id], d})
+		}
+	}
+	slices.SortFunc(all, func(a, b skillSum) int { return strings.Compare(a.name, b.name) })
+	return all, err
 }
 
 // histogramsOf returns the histograms of subjects from a day on.

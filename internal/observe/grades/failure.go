@@ -3,7 +3,9 @@ package grades
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,9 +107,18 @@ func (s *Service) Failures(ctx context.Context, orgID, idOrName string, days int
 	if err != nil {
 		return nil, err
 	}
+	found, err := s.Sessions.ByID(ctx, slices.Concat(slices.Collect(maps.Values(examples))...))
+	if err != nil {
+		return nil, err
+	}
 	labels, err := labelsOf(ctx, s.DB, k.ID, groups)
 	for i, g := range groups {
-		groups[i].Sessions, groups[i].Label = examples[g.Key], labels[g.Key]
+		for _, id := range examples[g.Key] {
+			if session, ok := found[id]; ok {
+				groups[i].Sessions = append(groups[i].Sessions, session.SessionID)
+			}
+		}
+		groups[i].Label = labels[g.Key]
 	}
 	return groups, err
 }

@@ -168,21 +168,20 @@ const countingFailures = `
 	WHERE f.skill_id ` + itsSkills + ` AND f.failed_at >= $2
 		AND (g.session_key IS NULL OR COALESCE(g.basis, 'pushed') = f.basis)`
 
-// failureExamples returns the newest sessions of each group, as the agents call
-// them. Sessions that were deleted meanwhile are missing: the join leaves them out.
+// failureExamples returns the pseudonyms of the newest sessions of each group. The sessions may
+// have been deleted meanwhile.
 func failureExamples(
 	ctx context.Context, q store.Querier, skillID string, since time.Time, groups []Group,
 ) (map[string][]string, error) {
 	in, list := q.Dialect().In("$3", columnOf(groups, func(g Group) string { return g.Key }))
 	rows, err := q.Query(ctx, `
-		SELECT e.key, s.session_id FROM (
+		SELECT e.key, e.session_hash FROM (
 			SELECT key, session_hash, failed_at,
 				ROW_NUMBER() OVER (PARTITION BY key ORDER BY failed_at DESC, session_hash) AS place FROM (
 				SELECT key, session_hash, MAX(failed_at) AS failed_at FROM (`+countingFailures+`) AS counting
 				WHERE key`+in+` GROUP BY key, session_hash
 			) AS each_session
-		) AS e JOIN agent_sessions s ON s.id = e.session_hash
-		WHERE e.place <= $4 ORDER BY e.key, e.place`, skillID, store.Micros(since), list, maxExamples)
+		) AS e WHERE e.place <= $4 ORDER BY e.key, e.place`, skillID, store.Micros(since), list, maxExamples)
 	examples := map[string][]string{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var key, session string

@@ -154,6 +154,10 @@ func (s *Service) addSkills(ctx context.Context, all []Session) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
+	names, err := skills.Names(ctx, s.DB, columnsOf(found, func(k Skill) string { return k.SkillID }))
+	if err != nil {
+		return err
+	}
 	var versionIDs []string
 	for _, k := range found {
 		if k.VersionID != nil {
@@ -168,6 +172,7 @@ func (s *Service) addSkills(ctx context.Context, all []Session) error {
 		if k.VersionID != nil {
 			k.Version = versions[*k.VersionID]
 		}
+		k.Name = names[k.SkillID]
 		of := bySession[k.SessionID]
 		of.Skills = append(of.Skills, k)
 	}

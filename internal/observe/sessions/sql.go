@@ -202,17 +202,17 @@ func deleteEvents(ctx context.Context, tx *store.Tx, keys []eventKey) error {
 	return nil
 }
 
-// skillsOfSessions returns the skills of sessions.
+// skillsOfSessions returns the skills of sessions, without their names.
 func skillsOfSessions(ctx context.Context, q store.Querier, ids []string) ([]Skill, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	from, list := q.Dialect().ByKey("agent_session_skills", "session_id", "$1", ids)
 	rows, err := q.Query(ctx, `
-		SELECT k.session_id, k.skill_id, s.name, k.activated, k.offered, k.version_id, k.pass_rate, k.basis, k.outcome
-		FROM (SELECT * FROM `+from+`) AS k JOIN skills s ON s.id = k.skill_id`, list)
+		SELECT k.session_id, k.skill_id, k.activated, k.offered, k.version_id, k.pass_rate, k.basis, k.outcome
+		FROM (SELECT * FROM `+from+`) AS k`, list)
 	return store.All(rows, err, func(row store.Row) (k Skill, err error) {
-		err = row.Scan(&k.SessionID, &k.SkillID, &k.Name, &k.Activated, &k.Offered, &k.VersionID, &k.PassRate, &k.Basis,
+		err = row.Scan(&k.SessionID, &k.SkillID, &k.Activated, &k.Offered, &k.VersionID, &k.PassRate, &k.Basis,
 			&k.Outcome)
 		return k, err
 	})

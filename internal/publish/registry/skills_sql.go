@@ -63,6 +63,14 @@ func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID 
 	return version, err
 }
 
+// IDOfSkill returns the entry that belongs to a skill. A skill that isn't in the registry is
+// fault.NotFound.
+func IDOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id FROM registry_entries WHERE org_id = $1 AND skill_id = $2 ORDER BY id LIMIT 1`, orgID, skillID)
+	return store.One(rows, err, "Registry entry", store.Value[string])
+}
+
 // lockEntryOfSkill is lockEntry by the skill that the entry belongs to.
 func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
 	rows, err := tx.Query(ctx, `

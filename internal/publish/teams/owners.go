@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 )
 
@@ -124,7 +125,7 @@ func (s *Service) MayApprove(ctx context.Context, q store.Querier, entryID strin
 // OwnersOfSkill returns the ids of everyone who owns the entry of a skill, sorted by
 // address. A skill that isn't in the registry has no owners, which is not an error.
 func (s *Service) OwnersOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
-	entryID, err := entryOfSkill(ctx, q, orgID, skillID)
+	entryID, err := registry.IDOfSkill(ctx, q, orgID, skillID)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}

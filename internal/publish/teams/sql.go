@@ -250,10 +250,3 @@ func deleteCodeowners(ctx context.Context, tx *store.Tx, c Codeowners) error {
 	_, err := tx.Exec(ctx, `DELETE FROM entry_codeowners WHERE org_id = $1 AND connection_id = $2`, c.OrgID, c.ConnectionID)
 	return err
 }
-
-// entryOfSkill returns fault.NotFound if the skill isn't in the registry.
-func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (string, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id FROM registry_entries WHERE org_id = $1 AND skill_id = $2 ORDER BY id LIMIT 1`, orgID, skillID)
-	return store.One(rows, err, "Registry entry", store.Value[string])
-}

@@ -106,6 +106,28 @@ func skillsByID(ctx context.Context, q store.Querier, ids []string) ([]knownSkil
 	return store.All(rows, err, scanKnownSkill)
 }
 
+// Names returns the names of skills by id.
+func Names(ctx context.Context, q store.Querier, ids []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$1", ids)
+	return namesByID(q.Query(ctx, `SELECT id, name FROM skills WHERE id`+in, list))
+}
+
+// AllNames returns the names of all skills of an organisation by id, also of hidden and merged ones.
+func AllNames(ctx context.Context, q store.Querier, orgID string) (map[string]string, error) {
+	return namesByID(q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1`, orgID))
+}
+
+func namesByID(rows store.Rows, err error) (map[string]string, error) {
+	names := map[string]string{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id, name string
+		err := row.Scan(&id, &name)
+		names[id] = name
+		return err
+	})
+	return names, err
+}
+
 // LockUser serialises the reports of one user until the transaction ends: the
 // rows that a report reads and rewrites are all of its user. The rollups that
 // users share are only ever incremented, in the order of their ids. The lock is
