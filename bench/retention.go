@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -34,7 +33,7 @@ func (l *lab) retentionOn(ctx context.Context, database string, fresh func() (st
 		return nil, err
 	}
 	defer db.Close()
-	if err := db.MigrateTo(ctx, unpartitionedSchema, jobs.Tables); err != nil {
+	if err := db.MigrateTo(ctx, unpartitionedSchema); err != nil {
 		return nil, err
 	}
 	size := readSize{"10 M", 10_000_000}
@@ -44,7 +43,7 @@ func (l *lab) retentionOn(ctx context.Context, database string, fresh func() (st
 	if err := fillRecords(ctx, db, size.count); err != nil {
 		return nil, err
 	}
-	if err := db.Migrate(ctx, jobs.Tables); err != nil {
+	if err := db.Migrate(ctx); err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("retention: %s, %s records, ", database, size.name)

@@ -23,7 +23,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/datadir"
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -187,7 +186,7 @@ func openDatabase(ctx context.Context, d config.Database, o store.Options) (*sto
 	if err != nil {
 		return nil, err
 	}
-	if err := db.Migrate(ctx, jobs.Tables); err != nil {
+	if err := db.Migrate(ctx); err != nil {
 		_ = db.Close()
 		return nil, err
 	}

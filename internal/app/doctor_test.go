@@ -167,11 +167,7 @@ func breakJobs(t *testing.T, db *store.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := `UPDATE jobs SET state = 'running', owner = 'gone' WHERE kind = 'test.stuck'`
-	if db.Dialect().Name() == "postgres" {
-		text = `UPDATE river_job SET state = 'running', attempted_by = ARRAY['gone'], attempted_at = now() WHERE kind = 'test.stuck'`
-	}
-	if _, err := db.Exec(t.Context(), text); err != nil {
+	if _, err := db.Exec(t.Context(), `UPDATE jobs SET state = 'running', owner = 'gone' WHERE kind = 'test.stuck'`); err != nil {
 		t.Fatal(err)
 	}
 }

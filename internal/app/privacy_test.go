@@ -231,7 +231,7 @@ func (m *matrix) wantAllRows(all ...unpacked) {
 		}
 	}
 	for table := range m.columns {
-		library := strings.HasPrefix(table, "goose_") || strings.HasPrefix(table, "river_") || table == "schema_compat"
+		library := strings.HasPrefix(table, "goose_") || table == "schema_compat"
 		if _, ok := sums[table]; !ok && !leftOut[table] && !library {
 			m.Errorf("%s is neither in archives nor named as left out", table)
 		}
@@ -329,7 +329,7 @@ func (m *matrix) wantGone(u unpacked) {
 	for _, line := range m.dump("") {
 		table, _, _ := strings.Cut(line, " ")
 		// The job itself, and the login that nobody has approved, are no organisation's.
-		if table == "organisation_deletions" || strings.HasPrefix(table, "river_") || strings.Contains(line, "privacy.purge") ||
+		if table == "organisation_deletions" || strings.Contains(line, "privacy.purge") ||
 			table == "device_codes" && strings.Contains(line, "pending") {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -27,7 +26,7 @@ func TestUpgradeCountsBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if err := db.MigrateTo(t.Context(), beforeQuotas, jobs.Tables); err != nil {
+		if err := db.MigrateTo(t.Context(), beforeQuotas); err != nil {
 			t.Fatal(err)
 		}
 		org, err := (&auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)}).CreateOrg(t.Context(), "acme", access.Team)
@@ -58,7 +57,7 @@ func TestUpgradeCountsBytes(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 		}
-		if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+		if err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := (&quota.Service{DB: db}).Usage(t.Context(), org.ID)

@@ -19,18 +19,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// craft makes a backup of empty tables by hand, with sums that are right.
-func craft(t *testing.T, h backup.Header, tables ...string) []byte {
-	t.Helper()
-	m := backup.Manifest{Header: h, Tables: map[string]int64{}}
-	for _, name := range tables {
-		m.Tables[name] = 0
-	}
-	return craftWith(t, m)
-}
-
-// craftWith makes a backup with other members.
-func craftWith(t *testing.T, manifest backup.Manifest, members ...tar.Header) []byte {
+// craft makes a backup of empty tables by hand, with sums that are right, and with other
+// members of that content.
+func craft(t *testing.T, manifest backup.Manifest, content string, members ...tar.Header) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	z, err := zstd.NewWriter(&file)
@@ -55,7 +46,7 @@ func craftWith(t *testing.T, manifest backup.Manifest, members ...tar.Header) []
 	}
 	add(tar.Header{Name: "whetstone.json"}, asJSON(t, manifest.Header))
 	for _, m := range members {
-		add(m, "hostile")
+		add(m, content)
 	}
 	list := sums.String()
 	add(tar.Header{Name: "SHA256SUMS/000001"}, list)
@@ -102,7 +93,7 @@ func TestHostile(t *testing.T) {
 			p := newPlace(t, "sqlite", "files")
 			p.Unverified = true // somebody who trusts it is safe all the same
 			p.Repositories = filepath.Join(t.TempDir(), "data", "repos")
-			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craftWith(t, backup.Manifest{Header: header}, m)))
+			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craft(t, backup.Manifest{Header: header}, "hostile", m)))
 			if !fault.Is(err, fault.Malformed) {
 				t.Errorf("got %v, want a Malformed fault", err)
 			}
@@ -130,7 +121,7 @@ func TestVersions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t, "sqlite", "files")
 			p.Unverified = true
-			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craft(t, c.header)))
+			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craft(t, backup.Manifest{Header: c.header}, "")))
 			if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
@@ -139,7 +130,7 @@ func TestVersions(t *testing.T) {
 }
 
 // TestOlderSchema restores what an older version saved: its tables are filled
-// as they were, and the newer migrations follow.
+// as they were, the newer migrations follow, and its jobs find the table that they have now.
 func TestOlderSchema(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -147,7 +138,12 @@ func TestOlderSchema(t *testing.T) {
 			p := newPlace(t, engine, "files")
 			p.Unverified = true
 			header := backup.Header{Format: 1, Schema: 1, Engine: "sqlite", Version: "old"}
-			file := craft(t, header, "organisations", "users", "api_keys", "device_codes", "service_secrets")
+			m := backup.Manifest{Header: header, Tables: map[string]int64{}, Jobs: 1}
+			for _, name := range []string{"organisations", "users", "api_keys", "device_codes", "service_secrets"} {
+				m.Tables[name] = 0
+			}
+			const job = `{"kind": "test.old", "args": {}, "attempt": 0, "max_attempts": 3, "run_at": "2026-01-02T03:04:05Z", "created_at": "2026-01-02T03:04:05Z"}`
+			file := craft(t, m, job, tar.Header{Name: "jobs/000001"})
 			if _, err := backup.Restore(t.Context(), p, bytes.NewReader(file)); err != nil {
 				t.Fatal(err)
 			}
@@ -160,6 +156,9 @@ func TestOlderSchema(t *testing.T) {
 			})
 			if err != nil {
 				t.Error(err)
+			}
+			if counts, err := p.Jobs.Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].Kind != "test.old" || counts[0].Waiting != 1 {
+				t.Errorf("the jobs are %+v: %v", counts, err)
 			}
 		})
 	}

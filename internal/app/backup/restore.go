@@ -19,6 +19,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/fsync"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
@@ -36,6 +37,8 @@ type restorer struct {
 	leftOut  []string // files of repositories that were not restored
 	progress Progress
 	puts     *errgroup.Group
+	// jobs are enqueued last: the backup's schema may have no table for all of them.
+	jobs *spool.Spool
 }
 
 // Restore fills an empty place from a backup. The database is filled in one
@@ -60,9 +63,10 @@ func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) 
 		return Restored{}, err
 	}
 	s := &restorer{
-		Place: p, reader: b, dirs: map[string]bool{},
+		Place: p, reader: b, dirs: map[string]bool{}, jobs: spool.New(0),
 		counted: Manifest{Header: b.header, Tables: map[string]int64{}},
 	}
+	defer s.jobs.Close()
 	if p.Repositories != "" {
 		if err := os.MkdirAll(p.Repositories, 0o700); err != nil {
 			return Restored{}, err
@@ -101,10 +105,10 @@ func (u *Unfinished) Error() string { return u.cause.Error() }
 // Unwrap returns what went wrong.
 func (u *Unfinished) Unwrap() error { return u.cause }
 
-// run migrates to the backup's schema, loads the rows as they were, and then migrates like an
-// upgrade.
+// run migrates to the backup's schema, loads the rows as they were, then migrates like an
+// upgrade, and enqueues the jobs.
 func (s *restorer) run(ctx context.Context) (m Manifest, err error) {
-	if err := s.DB.MigrateTo(ctx, s.reader.header.Schema, jobs.Tables); err != nil {
+	if err := s.DB.MigrateTo(ctx, s.reader.header.Schema); err != nil {
 		return m, err
 	}
 	// The verification is part of the transaction: a forged backup leaves no row.
@@ -115,7 +119,10 @@ func (s *restorer) run(ctx context.Context) (m Manifest, err error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	if err := s.DB.Migrate(ctx, jobs.Tables); err != nil {
+	if err := s.DB.Migrate(ctx); err != nil {
+		return m, err
+	}
+	if err := s.DB.LoadOnce(ctx, func(tx *store.Tx) error { return s.enqueue(ctx, tx) }); err != nil {
 		return m, err
 	}
 	return m, s.Blobs.Delete(ctx, marker)
@@ -193,7 +200,7 @@ func (s *restorer) restore(ctx context.Context, tx *store.Tx, m member) error {
 	case strings.HasPrefix(m.name, databaseDir):
 		return s.restoreRows(ctx, tx, content)
 	case strings.HasPrefix(m.name, jobsDir):
-		return s.restoreJobs(ctx, tx, content)
+		return s.restoreJobs(content)
 	}
 	return damaged(fmt.Errorf("it holds %q", m.name))
 }
@@ -218,21 +225,37 @@ func (s *restorer) restoreRows(ctx context.Context, tx *store.Tx, chunk []byte) 
 	return nil
 }
 
-// restoreJobs enqueues a chunk of jobs. Those that ran during the backup run again, as after a
-// crash.
-func (s *restorer) restoreJobs(ctx context.Context, tx *store.Tx, lines []byte) error {
-	decode := json.NewDecoder(bytes.NewReader(lines))
+// restoreJobs keeps a chunk of jobs for enqueue.
+func (s *restorer) restoreJobs(lines []byte) error {
+	n, err := eachJob(bytes.NewReader(lines), func(jobs.Saved) error { return nil })
+	if err != nil {
+		return damaged(err)
+	}
+	s.counted.Jobs += n
+	_, err = s.jobs.Write(lines)
+	return err
+}
+
+// enqueue enqueues the jobs. Those that ran during the backup run again, as after a crash.
+func (s *restorer) enqueue(ctx context.Context, tx *store.Tx) error {
+	_, err := eachJob(s.jobs.Reader(), func(j jobs.Saved) error { return s.Jobs.Restore(ctx, tx, j) })
+	return err
+}
+
+// eachJob calls fn with the jobs that r has, and returns how many they are.
+func eachJob(r io.Reader, fn func(jobs.Saved) error) (n int64, err error) {
+	decode := json.NewDecoder(r)
 	for decode.More() {
 		var j jobs.Saved
 		if err := decode.Decode(&j); err != nil {
-			return damaged(err)
+			return n, err
 		}
-		if err := s.Jobs.Restore(ctx, tx, j); err != nil {
-			return err
+		if err := fn(j); err != nil {
+			return n, err
 		}
-		s.counted.Jobs++
+		n++
 	}
-	return nil
+	return n, nil
 }
 
 // restoreBlob stores a blob; small ones are stored concurrently.

@@ -58,7 +58,7 @@ func (s signer) Verify(message []byte, signature string) error {
 func filledPlace(t *testing.T, engine, bucket string) backup.Place {
 	t.Helper()
 	p := newPlace(t, engine, bucket)
-	if err := p.DB.Migrate(t.Context(), jobs.Tables); err != nil {
+	if err := p.DB.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	err := p.DB.InTx(t.Context(), func(tx *store.Tx) error {

@@ -31,9 +31,9 @@ func (q *Queue) Check(ctx context.Context) ([]invariants.Finding, error) {
 		}
 	}
 	rows, err := q.db.Query(ctx, `
-		SELECT COUNT(*) FROM `+q.allJobs()+`
+		SELECT COUNT(*) FROM jobs
 		WHERE state = 'running' AND owner NOT IN (
-			SELECT id FROM job_workers			WHERE seen_at > `+q.db.Dialect().Now()+` - $1)`, maxLate.Microseconds())
+			SELECT id FROM job_workers WHERE seen_at > `+q.db.Dialect().Now()+` - $1)`, maxLate.Microseconds())
 	stuck, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, err

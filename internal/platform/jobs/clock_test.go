@@ -42,34 +42,3 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestRiverClock has a database whose clock is three hours ahead of the
-// machine's. Retries must be scheduled by the database's clock.
-func TestRiverClock(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t, jobs.Options{DB: storetest.Open(t, "postgres")})
-	jobs.SetDatabaseClock(q, time.Now().Add(3*time.Hour))
-	if got := time.Until(jobs.DatabaseClock(q)); got < 3*time.Hour-time.Minute || got > 3*time.Hour {
-		t.Errorf("the queue's clock is %v ahead of the machine's, want 3h", got)
-	}
-}
-
-// TestEnqueueByDatabaseClock checks that PostgreSQL, not this process, sets the
-// time at which a new job is due: it is then exactly its transaction's time.
-func TestEnqueueByDatabaseClock(t *testing.T) {
-	t.Parallel()
-	db := storetest.Open(t, "postgres")
-	q := newQueue(t, jobs.Options{DB: db})
-	err := db.InTx(t.Context(), func(tx *store.Tx) error {
-		if err := q.Enqueue(t.Context(), tx, greet{}); err != nil {
-			return err
-		}
-		rows, err := tx.Query(t.Context(), `SELECT COUNT(*) FROM river_job WHERE scheduled_at = now() AND created_at = now()`)
-		if n, err := store.One(rows, err, "Count", store.Value[int]); err != nil || n != 1 {
-			t.Errorf("%d jobs are due by PostgreSQL's clock, want 1; %v", n, err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -2,16 +2,13 @@
 // that causes it, runs at least once, even if its process dies halfway, and is
 // retried with backoff when it fails.
 //
-// On SQLite all jobs are in a table of our own (table.go). On PostgreSQL River
-// keeps and runs them (river.go); riverown.go lists what River does not do and
-// is done here instead, each with its reason. Runs, the long jobs of one
-// organisation, are in our own table on both databases, because an
-// organisation with fewer running ones goes first (runs.go). All other jobs
-// take turns by organisation (turns.go). Package jobstest holds both databases
-// to one behaviour.
+// All jobs are in one table, on both databases, and workers of two lanes claim them
+// (lanes.go). Runs, the long jobs of one organisation, have a lane of their own, in which
+// an organisation with fewer running ones goes first (runs.go). All other jobs take turns
+// by organisation (turns.go). Package jobstest holds both databases to one behaviour.
 //
 // The package owns the tables jobs, job_keys, job_workers, job_schedules and
-// job_turns, and on PostgreSQL River's tables.
+// job_turns, and on PostgreSQL what versions before have left in River's (upgrade.go).
 package jobs
 
 import (
@@ -107,8 +104,10 @@ type Queue struct {
 	handlers  map[string]*handler
 	schedules []schedule
 	metrics   *queueMetrics
-	table     *table
-	river     *riverQueue // nil on SQLite
+	plain     *lane
+	runs      *lane
+	// served is the organisation whose plain job was claimed last; claims follow each other.
+	served string
 }
 
 // New returns a queue. It does not touch the database.
@@ -118,11 +117,9 @@ func New(o Options) (_ *Queue, err error) {
 	if q.metrics, err = newMetrics(o.Metrics); err != nil {
 		return nil, err
 	}
-	q.table = newTable(q)
-	if pool, ok := o.DB.Pool(); ok {
-		q.river, err = newRiver(q, pool)
-	}
-	return q, err
+	q.plain, q.runs = newLane("plain", q.options.Workers, "org_id IS NULL"), newLane("runs", q.options.RunWorkers, "org_id IS NOT NULL")
+	q.plain.claim, q.runs.claim = q.claimNext, q.claimRun
+	return q, nil
 }
 
 // spec describes a job to insert.
@@ -192,28 +189,11 @@ func newSpec(args Args, opts []Option) (spec, error) {
 	if ok && s.org == "" {
 		return spec{}, errors.New("a run needs an organisation")
 	}
-	// River keeps the number in a SMALLINT.
+	// The version before keeps the number in a SMALLINT.
 	if s.maxAttempts < 1 || s.maxAttempts > math.MaxInt16 {
 		return spec{}, fmt.Errorf("a job cannot have %d attempts", s.maxAttempts)
 	}
 	return s, nil
-}
-
-// insert writes a job whose unique key, if any, is acquired.
-func (q *Queue) insert(ctx context.Context, tx *store.Tx, s spec) error {
-	if q.river != nil && s.org == "" {
-		return q.river.insert(ctx, tx, s)
-	}
-	return q.table.insert(ctx, tx, s)
-}
-
-// allJobs is SQL for a relation "jobs" with every job that is waiting, running
-// or discarded, in the columns of our own table.
-func (q *Queue) allJobs() string {
-	if q.river != nil {
-		return riverAndOwnJobs
-	}
-	return "jobs"
 }
 
 // A Count is the number of jobs of one kind by state.
@@ -241,7 +221,7 @@ func (q *Queue) Counts(ctx context.Context) (_ []Count, err error) {
 			COUNT(*) FILTER (WHERE state = 'waiting' AND attempt > 0),
 			COUNT(*) FILTER (WHERE state = 'discarded'),
 			`+now+` - COALESCE(MIN(run_at) FILTER (WHERE state = 'waiting'), `+now+`)
-		FROM `+q.allJobs()+` GROUP BY kind`)
+		FROM jobs GROUP BY kind`)
 	counts, err := store.All(rows, err, func(row store.Row) (c Count, err error) {
 		var late int64
 		err = row.Scan(&c.Kind, &c.Waiting, &c.Running, &c.Retrying, &c.Discarded, &late)

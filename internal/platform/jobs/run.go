@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
@@ -27,29 +25,19 @@ func (q *Queue) Run(ctx context.Context) (err error) {
 	if err := q.planSchedules(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	if q.river == nil {
-		if err := q.table.assignOrgs(ctx); err != nil {
-			return unlessDone(ctx, err)
-		}
+	if err := q.upgrade(ctx); err != nil {
+		return unlessDone(ctx, err)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	// Heartbeats go on while the jobs drain.
 	heartbeats, stopHeartbeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopHeartbeats()
 	var wg sync.WaitGroup
 	wg.Go(func() { q.maintain(heartbeats) })
 	wg.Go(func() { q.runSchedules(ctx) })
-	g, claims := errgroup.WithContext(ctx)
-	g.Go(func() error { return q.table.run(claims) })
-	if q.river != nil {
-		g.Go(func() error { return q.river.run(claims) })
-	}
-	err = unlessDone(ctx, g.Wait())
-	stop()
+	q.runLanes(ctx)
 	stopHeartbeats()
 	wg.Wait()
-	return err
+	return nil
 }
 
 // unlessDone is the error, unless the context's end explains it.

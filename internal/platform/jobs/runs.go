@@ -7,10 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Runs are claimed fairly by organisation. River cannot do that: it claims the
-// oldest jobs of a queue, whichever organisation they belong to. So runs are in
-// our own table on PostgreSQL, too (jobstest: RunsInTurn, RunsShared,
-// RunsOfReplicas).
+// Runs are claimed fairly by organisation, over all processes (jobstest: RunsInTurn,
+// RunsShared, RunsOfReplicas).
 
 // runningRuns is SQL for the running runs of each organisation, in all
 // processes and in the one whose worker id is $1.
@@ -24,14 +22,14 @@ const runningRuns = `(
 // Each claim must see those before it. On PostgreSQL an advisory lock makes
 // them take turns; FOR UPDATE SKIP LOCKED would let two processes count the
 // same running runs and both serve the same organisation.
-func (t *table) claimRun(ctx context.Context, tx *store.Tx, kinds []string) ([]job, error) {
-	if _, ok := tx.Postgres(); ok {
+func (q *Queue) claimRun(ctx context.Context, tx *store.Tx, kinds []string) ([]job, error) {
+	if !tx.Dialect().OneWriter() {
 		lock := `SELECT pg_advisory_xact_lock(hashtextextended('whetstone runs', 0))`
 		if _, err := tx.Exec(ctx, lock); err != nil {
 			return nil, err
 		}
 	}
-	share := max(1, t.q.options.RunWorkers-1) // of this process's workers, for one organisation
+	share := max(1, q.options.RunWorkers-1) // of this process's workers, for one organisation
 	in, list := tx.Dialect().In("$2", kinds)
 	rows, err := tx.Query(ctx, `
 		UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = $1
@@ -39,11 +37,11 @@ func (t *table) claimRun(ctx context.Context, tx *store.Tx, kinds []string) ([]j
 			SELECT j.id FROM jobs j
 			LEFT JOIN `+runningRuns+` AS r ON r.org_id = j.org_id
 			LEFT JOIN job_turns t ON t.org_id = j.org_id
-			WHERE j.state = 'waiting' AND j.org_id IS NOT NULL AND j.run_at <= `+tx.Dialect().Now()+`
+			WHERE j.state = 'waiting' AND j.org_id IS NOT NULL AND j.run_at <= `+due(tx.Dialect())+`
 				AND j.kind`+in+` AND COALESCE(r.here, 0) < $3
 			ORDER BY COALESCE(r.everywhere, 0), COALESCE(t.claimed_at, 0), j.run_at, j.id LIMIT 1)
-		RETURNING `+claimedColumns, t.q.worker, list, share)
-	claimed, err := store.All(rows, err, scanJob)
+		RETURNING `+claimedColumns, q.worker, list, share)
+	claimed, err := store.All(rows, err, func(row store.Row) (job, error) { return scanClaimed(row) })
 	if err != nil || len(claimed) == 0 {
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func (q *Queue) OthersWait(ctx context.Context, orgID string) (bool, error) {
 	rows, err := q.db.Query(ctx, `
 		WITH running AS `+runningRuns+`
 		SELECT j.id FROM jobs j LEFT JOIN running r ON r.org_id = j.org_id
-		WHERE j.state = 'waiting' AND j.org_id IS NOT NULL AND j.org_id <> $2 AND j.run_at <= `+q.db.Dialect().Now()+`
+		WHERE j.state = 'waiting' AND j.org_id IS NOT NULL AND j.org_id <> $2 AND j.run_at <= `+due(q.db.Dialect())+`
 			AND COALESCE(r.everywhere, 0) < (SELECT COALESCE(MAX(everywhere), 0) FROM running WHERE org_id = $2)
 		LIMIT 1`, q.worker, orgID)
 	waiting, err := store.All(rows, err, store.Value[int64])
@@ -79,65 +77,3 @@ func (q *Queue) DropRuns(ctx context.Context, tx *store.Tx, orgID string) error 
 // keepTurns is after what time it no longer matters which organisation was
 // served last.
 const keepTurns = 24 * time.Hour
-
-// sweep deletes old discarded jobs and turns.
-func (t *table) sweep(ctx context.Context, tx *store.Tx) error {
-	now := tx.Dialect().Now()
-	if _, err := tx.Exec(ctx, `DELETE FROM jobs WHERE state = 'discarded' AND discarded_at < `+now+` - $1`,
-		keepDiscarded.Microseconds()); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, `DELETE FROM job_turns WHERE claimed_at < `+now+` - $1`, keepTurns.Microseconds())
-	return err
-}
-
-// kinds are the kinds that this process handles.
-func (q *Queue) kinds() (plain, runs []string) {
-	for kind, h := range q.handlers {
-		if h.org == nil {
-			plain = append(plain, kind)
-		} else {
-			runs = append(runs, kind)
-		}
-	}
-	return plain, runs
-}
-
-// assignOrgs makes runs of those waiting jobs that a version without runs has
-// enqueued as plain jobs. It is for SQLite; with River see riverWorker.refile.
-func (t *table) assignOrgs(ctx context.Context) error {
-	_, kinds := t.q.kinds()
-	type stray struct {
-		id         int64
-		kind, args string
-	}
-	return t.q.db.InTx(ctx, func(tx *store.Tx) error {
-		in, list := tx.Dialect().In("$1", kinds)
-		rows, err := tx.Query(ctx, `
-			SELECT id, kind, args FROM jobs WHERE state = 'waiting' AND org_id IS NULL AND kind`+in, list)
-		strays, err := store.All(rows, err, func(row store.Row) (s stray, err error) {
-			err = row.Scan(&s.id, &s.kind, &s.args)
-			return s, err
-		})
-		if err != nil {
-			return err
-		}
-		for _, s := range strays {
-			org := t.q.handlers[s.kind].orgOf([]byte(s.args))
-			if _, err := tx.Exec(ctx, `UPDATE jobs SET org_id = $2 WHERE id = $1`, s.id, org); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// orgOf is the organisation of a run that an older version has enqueued. If
-// the arguments cannot be read, the handler will fail with the reason.
-func (h *handler) orgOf(args []byte) string {
-	org, err := h.org(args)
-	if err != nil || org == "" {
-		return "unknown"
-	}
-	return org
-}

@@ -39,7 +39,7 @@ func (q *Queue) Save(ctx context.Context, tx *store.Tx, fn func(Saved) error) (e
 	rows, err := tx.Query(ctx, `
 		SELECT kind, args, COALESCE(unique_key, ''), CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END,
 			max_attempts, run_at, created_at, discarded_at, COALESCE(last_error, ''), COALESCE(org_id, ''), for_org
-		FROM `+q.allJobs()+` ORDER BY org_id IS NOT NULL, id`)
+		FROM jobs ORDER BY org_id IS NOT NULL, id`)
 	return store.Each(rows, err, func(row store.Row) error {
 		var s Saved
 		var args string
@@ -62,30 +62,15 @@ func (q *Queue) Restore(ctx context.Context, tx *store.Tx, s Saved) (err error) 
 			return err
 		}
 	}
-	if q.river != nil && s.Org == "" {
-		return restoreRiver(ctx, tx, s)
-	}
-	return q.table.restore(ctx, tx, s)
-}
-
-func (*table) restore(ctx context.Context, tx *store.Tx, s Saved) error {
 	state := "waiting"
 	if s.DiscardedAt != nil {
 		state = "discarded"
 	}
-	columns := "kind, args, unique_key, state, attempt, max_attempts, run_at, last_error, created_at, discarded_at"
-	values, args := "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10", []any{
-		s.Kind, string(s.Args), nullable(s.Key), state, s.Attempt, s.MaxAttempts,
-		store.Micros(s.RunAt), s.LastError, store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt),
-	}
-	// A backup is restored into the schema it was made with, which may be one
-	// without organisations, and then migrated.
-	switch {
-	case s.Org != "":
-		columns, values, args = columns+", org_id", values+", $11", append(args, s.Org)
-	case s.ForOrg != "":
-		columns, values, args = columns+", for_org", values+", $11", append(args, s.ForOrg)
-	}
-	_, err := tx.Exec(ctx, `INSERT INTO jobs (`+columns+`) VALUES (`+values+`)`, args...)
+	_, err = tx.Exec(ctx, `
+		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, last_error, created_at,
+			discarded_at, org_id, for_org)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		s.Kind, string(s.Args), nullable(s.Key), state, s.Attempt, s.MaxAttempts, store.Micros(s.RunAt), s.LastError,
+		store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt), nullable(s.Org), s.ForOrg)
 	return err
 }

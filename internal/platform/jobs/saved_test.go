@@ -85,12 +85,7 @@ type savedQueue struct {
 
 func newSavedQueue(t *testing.T, engine string) *savedQueue {
 	t.Helper()
-	return savedQueueOn(t, storetest.Open(t, engine))
-}
-
-func savedQueueOn(t *testing.T, db *store.DB) *savedQueue {
-	t.Helper()
-	s := &savedQueue{db: db, runs: map[string]int{}}
+	s := &savedQueue{db: storetest.Open(t, engine), runs: map[string]int{}}
 	var err error
 	s.queue, err = jobs.New(jobs.Options{DB: s.db, Log: slog.New(slog.DiscardHandler), Poll: 10 * time.Millisecond})
 	if err != nil {
@@ -170,33 +165,5 @@ func (s *savedQueue) wantRuns(t *testing.T, names ...string) {
 	}
 	if diff := cmp.Diff(want, s.runs); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
-	}
-}
-
-// TestSavedBefore restores a run that a version without runs has saved, into the
-// schema of that version, which is then migrated.
-func TestSavedBefore(t *testing.T) {
-	const withoutRuns = 23
-	for _, engine := range []string{"sqlite", "postgres"} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			db, err := store.Open(t.Context(), store.Options{URL: storetest.EmptyURL(t, engine), MaxConns: 8})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = db.Close() })
-			if err := db.MigrateTo(t.Context(), withoutRuns, jobs.Tables); err != nil {
-				t.Fatal(err)
-			}
-			s := savedQueueOn(t, db)
-			s.restore(t, []jobs.Saved{{
-				Kind: savedRun{}.Kind(), Args: json.RawMessage(`{"name": "old"}`), Key: "k", MaxAttempts: 3,
-				RunAt: time.Now(), CreatedAt: time.Now(),
-			}})
-			if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
-				t.Fatal(err)
-			}
-			s.wantRuns(t, "old")
-		})
 	}
 }

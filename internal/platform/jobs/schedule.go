@@ -130,7 +130,7 @@ func (q *Queue) enqueueScheduled(ctx context.Context, s schedule) error {
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			SELECT id FROM `+q.allJobs()+` WHERE kind = $1 AND unique_key = $2 AND state <> 'discarded' LIMIT 1`,
+			SELECT id FROM jobs WHERE kind = $1 AND unique_key = $2 AND state <> 'discarded' LIMIT 1`,
 			s.spec.kind, s.spec.key)
 		if previous, err := store.All(rows, err, store.Value[int64]); err != nil || len(previous) > 0 {
 			return err

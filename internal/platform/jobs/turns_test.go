@@ -15,15 +15,11 @@ import (
 // TestClaimPlans checks that a claim reads no more when many jobs wait: each of
 // its steps is a probe of an index.
 func TestClaimPlans(t *testing.T) {
+	const insert = `INSERT INTO jobs (kind, args, state, attempt, max_attempts, run_at, created_at, for_org)
+		SELECT 'test.greet', '{}', 'waiting', 0, 1, i, i, CASE WHEN i % 100 = 0 THEN 'org ' || i ELSE 'big' END FROM `
 	for database, fill := range map[string]string{
-		"sqlite": `
-			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
-			INSERT INTO jobs (kind, args, state, attempt, max_attempts, run_at, created_at, for_org)
-			SELECT 'test.greet', '{}', 'waiting', 0, 1, i, i, CASE WHEN i % 100 = 0 THEN 'org ' || i ELSE 'big' END FROM n`,
-		"postgres": `
-			INSERT INTO river_job (kind, args, metadata, state, attempt, max_attempts, scheduled_at)
-			SELECT 'test.greet', '{}', jsonb_build_object('whetstone_org', CASE WHEN i % 100 = 0 THEN 'org ' || i ELSE 'big' END),
-				'available', 0, 1, now() - interval '1 s' FROM generate_series(1, 20000) i`,
+		"sqlite":   `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) ` + insert + `n`,
+		"postgres": insert + `generate_series(1, 20000) i`,
 	} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
@@ -38,10 +34,10 @@ func TestClaimPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := strings.Join(steps, "\n")
-			if whole := regexp.MustCompile(`Seq Scan on river_job|SCAN jobs|TEMP B-TREE FOR ORDER BY`); whole.MatchString(plan) {
+			if whole := regexp.MustCompile(`Seq Scan on jobs|SCAN jobs|TEMP B-TREE FOR ORDER BY`); whole.MatchString(plan) {
 				t.Errorf("a claim reads all jobs:\n%s", plan)
 			}
-			if !regexp.MustCompile(`jobs_turns \(for_org=\? AND run_at<\?\)|river_job_whetstone_turns`).MatchString(plan) {
+			if !regexp.MustCompile(`jobs_turns \(for_org=\? AND run_at<\?\)|jobs_turns on jobs.*\n +Index Cond: \(\(for_org = v\S*org\) AND \(run_at <= `).MatchString(plan) {
 				t.Errorf("a claim does not go by turns:\n%s", plan)
 			}
 		})
@@ -60,7 +56,7 @@ func TestClaimInDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claimed, err := jobs.ClaimInDoubt(t.Context(), q, []string{"test.greet"}); err != nil || claimed != 1 {
+	if claimed, err := jobs.ClaimInDoubt(t.Context(), q); err != nil || claimed != 1 {
 		t.Fatalf("%d jobs were claimed: %v", claimed, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

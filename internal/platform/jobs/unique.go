@@ -26,7 +26,7 @@ const keyLock = `hashtextextended($1::TEXT || ' ' || $2::TEXT, 0)`
 // except for the one that inserts it.
 func acquireKey(ctx context.Context, tx *store.Tx, kind, key string) (bool, error) {
 	statement := insertKey
-	if _, ok := tx.Postgres(); ok {
+	if !tx.Dialect().OneWriter() {
 		statement = `
 			WITH lock AS (SELECT pg_advisory_xact_lock_shared(` + keyLock + `))
 			INSERT INTO job_keys (kind, unique_key) SELECT $1, $2 FROM lock
@@ -36,31 +36,14 @@ func acquireKey(ctx context.Context, tx *store.Tx, kind, key string) (bool, erro
 	return n == 1, err
 }
 
-// reacquireKey takes the key for a job that is about to be retried. It returns
-// false if another job has been enqueued under it meanwhile: the two are
-// interchangeable, so the retry is not needed.
-func reacquireKey(ctx context.Context, db store.Querier, kind, key string) (bool, error) {
-	n, err := db.Exec(ctx, insertKey, kind, key)
-	return n == 1, err
-}
-
 // releaseKey frees the key of a job that starts, after the transactions that
 // rely on the job have ended.
 func releaseKey(ctx context.Context, tx *store.Tx, kind, key string) error {
-	if _, ok := tx.Postgres(); ok {
+	if !tx.Dialect().OneWriter() {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+keyLock+`)`, kind, key); err != nil {
 			return err
 		}
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM job_keys WHERE kind = $1 AND unique_key = $2`, kind, key)
-	return err
-}
-
-// sweepKeys deletes keys without a job, e.g. because it was deleted by hand.
-func (q *Queue) sweepKeys(ctx context.Context, tx *store.Tx) error {
-	_, err := tx.Exec(ctx, `
-		DELETE FROM job_keys WHERE NOT EXISTS (
-			SELECT 1 FROM `+q.allJobs()+`
-			WHERE jobs.kind = job_keys.kind AND jobs.unique_key = job_keys.unique_key AND jobs.state <> 'discarded')`)
 	return err
 }

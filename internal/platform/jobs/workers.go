@@ -19,13 +19,9 @@ import (
 
 // heartbeat renews this worker's lease.
 func (q *Queue) heartbeat(ctx context.Context) error {
-	now, err := store.Returning(ctx, q.db, "Worker", store.Value[int64], `
+	_, err := q.db.Exec(ctx, `
 		INSERT INTO job_workers (id, seen_at, schema_version) VALUES ($1, `+q.db.Dialect().Now()+`, $2)
-		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
-		RETURNING seen_at`, q.worker, store.Newest())
-	if err == nil && q.river != nil {
-		q.river.clock.set(time.UnixMicro(now))
-	}
+		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`, q.worker, store.Newest())
 	return err
 }
 
@@ -34,7 +30,13 @@ func (q *Queue) heartbeat(ctx context.Context) error {
 func (q *Queue) deregister(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer stop()
-	if _, err := q.db.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, q.worker); err != nil {
+	err := q.db.InTx(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, q.worker); err != nil {
+			return err
+		}
+		return q.disown(ctx, tx)
+	})
+	if err != nil {
 		q.log.WarnContext(ctx, "job worker could not be deregistered", "error", err)
 	}
 }
@@ -55,7 +57,7 @@ func (q *Queue) maintain(ctx context.Context) {
 	for {
 		err := q.heartbeat(ctx)
 		if err == nil && reaper.mayReap(time.Now()) {
-			err = q.reap(ctx)
+			err = errors.Join(q.reap(ctx), q.adopt(ctx))
 		}
 		if err == nil && time.Since(swept) > sweepEvery {
 			swept = time.Now()
@@ -97,16 +99,12 @@ type reclaimed struct {
 	discarded bool // it had no attempt left
 }
 
-func scanReclaimed(row store.Row) (r reclaimed, err error) {
-	err = row.Scan(&r.kind, &r.discarded)
-	return r, err
-}
-
 // deadWorker is the error that a reclaimed job gets.
 const deadWorker = "the process that ran it ended"
 
 // reap deletes workers whose lease has expired and reclaims the jobs of deleted
-// workers.
+// workers: it gives them back, or discards them if they have no attempt left. poll
+// finds them.
 func (q *Queue) reap(ctx context.Context) error {
 	var all []reclaimed
 	err := q.db.InTx(ctx, func(tx *store.Tx) error {
@@ -115,11 +113,18 @@ func (q *Queue) reap(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if all, err = q.table.reclaim(ctx, tx); err != nil || q.river == nil {
-			return err
-		}
-		more, err := reclaimRiver(ctx, tx)
-		all = append(all, more...)
+		now := tx.Dialect().Now()
+		rows, err := tx.Query(ctx, `
+			UPDATE jobs SET
+				state = CASE WHEN attempt < max_attempts THEN 'waiting' ELSE 'discarded' END,
+				discarded_at = CASE WHEN attempt < max_attempts THEN NULL ELSE `+now+` END,
+				run_at = `+now+`, owner = NULL, last_error = $1
+			WHERE state = 'running' AND owner NOT IN (SELECT id FROM job_workers)
+			RETURNING kind, state = 'discarded'`, deadWorker)
+		all, err = store.All(rows, err, func(row store.Row) (r reclaimed, err error) {
+			err = row.Scan(&r.kind, &r.discarded)
+			return r, err
+		})
 		return err
 	})
 	if err != nil {
@@ -132,13 +137,23 @@ func (q *Queue) reap(ctx context.Context) error {
 	return nil
 }
 
-// sweep deletes old rows of our own tables. River cleans its own.
+// sweep deletes old discarded jobs and turns, and keys without a job, e.g. because it
+// was deleted by hand.
 func (q *Queue) sweep(ctx context.Context) error {
 	return q.db.InTx(ctx, func(tx *store.Tx) error {
-		if err := q.table.sweep(ctx, tx); err != nil {
+		now := tx.Dialect().Now()
+		if _, err := tx.Exec(ctx, `DELETE FROM jobs WHERE state = 'discarded' AND discarded_at < `+now+` - $1`,
+			keepDiscarded.Microseconds()); err != nil {
 			return err
 		}
-		return q.sweepKeys(ctx, tx)
+		if _, err := tx.Exec(ctx, `DELETE FROM job_turns WHERE claimed_at < `+now+` - $1`, keepTurns.Microseconds()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			DELETE FROM job_keys WHERE NOT EXISTS (
+				SELECT 1 FROM jobs
+				WHERE jobs.kind = job_keys.kind AND jobs.unique_key = job_keys.unique_key AND jobs.state <> 'discarded')`)
+		return err
 	})
 }
 
@@ -158,7 +173,7 @@ var processSuffix = rand.Text()[:8]
 // so on SQLite only, which is on one machine: with PostgreSQL another machine
 // may have the same host name.
 func (q *Queue) reapLocalWorkers(ctx context.Context) error {
-	if q.river != nil {
+	if !q.db.Dialect().OneWriter() {
 		return nil
 	}
 	rows, err := q.db.Query(ctx, `SELECT id FROM job_workers`)

@@ -48,6 +48,24 @@ func (d Dialect) ForKeyShare() string {
 	return ""
 }
 
+// SkipLocked ends a SELECT that locks its rows as ForUpdate, and passes over those that
+// other transactions have locked. On SQLite it is empty, as ForUpdate.
+func (d Dialect) SkipLocked() string {
+	if d.postgres {
+		return " FOR UPDATE SKIP LOCKED"
+	}
+	return ""
+}
+
+// IndexedBy follows the name of a table, of which SQLite shall read that index.
+// PostgreSQL goes by what it knows of the rows.
+func (d Dialect) IndexedBy(index string) string {
+	if d.postgres {
+		return ""
+	}
+	return " INDEXED BY " + index
+}
+
 // Greatest is the larger of two values, neither of them null.
 func (d Dialect) Greatest(a, b string) string {
 	if d.postgres {

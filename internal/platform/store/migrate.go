@@ -15,22 +15,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 )
 
-// A Companion migrates the tables that a library owns (River's on PostgreSQL),
-// under the same lock as ours. It must be idempotent.
-type Companion func(ctx context.Context, db *DB) error
-
 // Migrate migrates the schema to this binary's version. Processes that start at
 // the same time wait for each other. It does nothing to a schema of that version;
 // for a newer one it fails if CheckSchema does.
-func (db *DB) Migrate(ctx context.Context, companions ...Companion) error {
-	return db.MigrateTo(ctx, Newest(), companions...)
-}
+func (db *DB) Migrate(ctx context.Context) error { return db.MigrateTo(ctx, Newest()) }
 
 // MigrateTo is Migrate up to an older version, to restore a backup of that
 // version.
-func (db *DB) MigrateTo(ctx context.Context, version int64, companions ...Companion) (err error) {
+func (db *DB) MigrateTo(ctx context.Context, version int64) (err error) {
 	defer fault.Wrap(&err, "migrate")
-	return db.engine.migrate(ctx, version, companions)
+	return db.engine.migrate(ctx, version)
 }
 
 // Newest is the version of the schema that this binary works with.
@@ -41,9 +35,8 @@ func (db *DB) Pending(ctx context.Context) (bool, error) { return db.engine.pend
 
 // A migration is one call of Migrate that holds the lock.
 type migration struct {
-	db         *DB
-	to         int64
-	companions []Companion
+	db *DB
+	to int64
 }
 
 func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB) error {
@@ -70,15 +63,7 @@ func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB
 			return err
 		}
 	}
-	if err := m.db.noteOldest(ctx, m.to); err != nil {
-		return err
-	}
-	for _, up := range m.companions {
-		if err := up(ctx, m.db); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.db.noteOldest(ctx, m.to)
 }
 
 func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) (bool, error) {
@@ -91,7 +76,7 @@ func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs
 
 // migrate holds the lock in a second database beside ours: an exclusive
 // transaction works on every system and ends with its process.
-func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
+func (e *sqliteEngine) migrate(ctx context.Context, to int64) error {
 	if err := makePrivate(e.path + ".lock"); err != nil {
 		return unwritable(e.path, err)
 	}
@@ -116,7 +101,7 @@ func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Compa
 	if err := createSchema(ctx, db, to); err != nil {
 		return unwritable(e.path, err)
 	}
-	return unwritable(e.path, migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectSQLite3, db))
+	return unwritable(e.path, migration{&DB{engine: e}, to}.run(ctx, goose.DialectSQLite3, db))
 }
 
 // createSchema makes the newest schema in an empty database that shall have it.
@@ -150,9 +135,9 @@ const lockRetry = 100 * time.Millisecond
 // migrate waits for its turn. It asks again and again instead of waiting in the
 // database: behind a pooler, those who wait would hold all the connections that the
 // one who migrates needs.
-func (e *postgresEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
+func (e *postgresEngine) migrate(ctx context.Context, to int64) error {
 	for {
-		locked, err := e.migrateLocked(ctx, to, companions)
+		locked, err := e.migrateLocked(ctx, to)
 		if locked || err != nil {
 			return err
 		}
@@ -167,7 +152,7 @@ func (e *postgresEngine) migrate(ctx context.Context, to int64, companions []Com
 // migrateLocked migrates unless another process does. It holds the lock in a
 // transaction that does nothing else: a lock of the session would be lost with a
 // pooler, and be held for ever by a connection that it keeps.
-func (e *postgresEngine) migrateLocked(ctx context.Context, to int64, companions []Companion) (locked bool, err error) {
+func (e *postgresEngine) migrateLocked(ctx context.Context, to int64) (locked bool, err error) {
 	err = pgx.BeginFunc(ctx, e.pool, func(lock pgx.Tx) error {
 		if err := lock.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", migrationLock).Scan(&locked); err != nil || !locked {
 			return err
@@ -177,7 +162,7 @@ func (e *postgresEngine) migrateLocked(ctx context.Context, to int64, companions
 		}
 		db := stdlib.OpenDBFromPool(e.pool)
 		defer db.Close()
-		return migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectPostgres, db)
+		return migration{&DB{engine: e}, to}.run(ctx, goose.DialectPostgres, db)
 	})
 	return locked, err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
@@ -59,7 +58,7 @@ func TestSchemaOfEmptyDatabase(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		for _, version := range versions {
-			if err := db.MigrateTo(t.Context(), version, jobs.Tables); err != nil {
+			if err := db.MigrateTo(t.Context(), version); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,8 +150,7 @@ func columns(t *testing.T, db *store.DB, query string) []string {
 	}
 	all = slices.DeleteFunc(all, func(column string) bool {
 		table, _, _ := strings.Cut(column, ".")
-		return table == "goose_db_version" ||
-			strings.HasPrefix(table, "river_") || strings.HasPrefix(table, "sqlite_")
+		return table == "goose_db_version" || strings.HasPrefix(table, "sqlite_")
 	})
 	slices.Sort(all)
 	return all

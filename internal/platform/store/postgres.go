@@ -31,6 +31,7 @@ type postgresConn struct {
 	q interface {
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+		CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 	}
 }
 
@@ -111,25 +112,33 @@ func (db *DB) Pooled() bool {
 	return ok && e.pooled
 }
 
-// Pool returns the connection pool of a PostgreSQL database, for River, which
-// has its own connections; false on SQLite.
-func (db *DB) Pool() (*pgxpool.Pool, bool) {
+// Listen calls fn with what is sent to a channel of PostgreSQL, until the context ends or
+// the connection breaks. It takes a connection from the pool.
+func (db *DB) Listen(ctx context.Context, channel string, fn func(payload string)) error {
 	e, ok := db.engine.(*postgresEngine)
 	if !ok {
-		return nil, false
+		return errors.New("only PostgreSQL has channels")
 	}
-	return e.pool, true
-}
-
-// Postgres returns the driver's transaction, for River, which inserts jobs in
-// it; false on SQLite.
-func (tx *Tx) Postgres() (pgx.Tx, bool) {
-	c, ok := tx.conn.(postgresConn)
-	if !ok {
-		return nil, false
+	pooled, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return err
 	}
-	t, ok := c.q.(pgx.Tx)
-	return t, ok
+	conn := pooled.Hijack() // nobody else must get one that listens
+	defer func() {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_ = conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return err
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		fn(n.Payload)
+	}
 }
 
 func (e *postgresEngine) query(ctx context.Context, sql string, args []any) (Rows, error) {
@@ -155,9 +164,15 @@ const maxTries = 4
 
 func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
 	for range maxTries {
+		tx := &Tx{dialect: e.dialect()}
 		err = pgx.BeginFunc(ctx, e.pool, func(t pgx.Tx) error {
-			return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
+			tx.conn = postgresConn{t}
+			return fn(tx)
 		})
+		if err == nil {
+			tx.committed()
+			return nil
+		}
 		pgErr, ok := errors.AsType[*pgconn.PgError](err)
 		if !ok || pgErr.Code != serializationFailure && pgErr.Code != deadlockDetected && pgErr.Code != foreignKeyViolation {
 			return unavailable(err)

@@ -83,7 +83,8 @@ func (e *postgresEngine) loadOnce(ctx context.Context, fn func(*Tx) error) error
 
 // longTx runs a transaction without the server's timeouts.
 func (e *postgresEngine) longTx(ctx context.Context, o pgx.TxOptions, fn func(*Tx) error) error {
-	return unavailable(pgx.BeginTxFunc(ctx, e.pool, o, func(t pgx.Tx) error {
+	tx := &Tx{dialect: e.dialect()}
+	err := pgx.BeginTxFunc(ctx, e.pool, o, func(t pgx.Tx) error {
 		for _, setting := range []string{"statement_timeout", "idle_in_transaction_session_timeout"} {
 			if _, err := t.Exec(ctx, "SET LOCAL "+setting+" = 0"); err != nil {
 				return err
@@ -93,6 +94,11 @@ func (e *postgresEngine) longTx(ctx context.Context, o pgx.TxOptions, fn func(*T
 		if _, err := t.Exec(ctx, "SELECT 1"); err != nil {
 			return err
 		}
-		return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
-	}))
+		tx.conn = postgresConn{t}
+		return fn(tx)
+	})
+	if err == nil {
+		tx.committed()
+	}
+	return unavailable(err)
 }

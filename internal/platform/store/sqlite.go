@@ -351,7 +351,8 @@ func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
 			_, _ = c.exec(context.WithoutCancel(ctx), "ROLLBACK", nil)
 		}
 	}()
-	if err := fn(&Tx{conn: c}); err != nil {
+	tx := &Tx{conn: c}
+	if err := fn(tx); err != nil {
 		return err
 	}
 	// Whether it commits must not depend on a context that may have ended.
@@ -359,6 +360,7 @@ func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
 		return fmt.Errorf("commit: %w", err)
 	}
 	committed = true
+	tx.committed()
 	return nil
 }
 

@@ -151,8 +151,8 @@ func caller() string {
 
 type statementKey struct{}
 
-// TraceQueryStart implements pgx.QueryTracer. That of the driver also sees what
-// River asks.
+// TraceQueryStart implements pgx.QueryTracer. That of the driver also sees what the
+// migrations ask.
 func (w *Statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	return context.WithValue(ctx, statementKey{}, w.Start(ctx, data.SQL))
 }

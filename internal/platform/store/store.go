@@ -43,6 +43,7 @@ type DB struct {
 type Tx struct {
 	conn    conn
 	dialect Dialect
+	after   []func()
 }
 
 // engine is implemented for each of the two databases.
@@ -52,7 +53,7 @@ type engine interface {
 	inGroup(ctx context.Context, fn func(*Tx) error) error
 	snapshot(ctx context.Context, fn func(*Tx) error) error
 	loadOnce(ctx context.Context, fn func(*Tx) error) error
-	migrate(ctx context.Context, to int64, companions []Companion) error
+	migrate(ctx context.Context, to int64) error
 	pending(ctx context.Context) (bool, error)
 	ping(ctx context.Context) error
 	dialect() Dialect
@@ -188,6 +189,16 @@ func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (int64, error) 
 
 // Dialect names the few differences between the databases.
 func (tx *Tx) Dialect() Dialect { return tx.dialect }
+
+// AfterCommit has fn called as soon as the transaction is committed, and not at all if it
+// is not. The next transaction may wait for it, so it must return at once.
+func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
+
+func (tx *Tx) committed() {
+	for _, fn := range tx.after {
+		fn()
+	}
+}
 
 // Stats counts connections, and what waits for one.
 type Stats struct {

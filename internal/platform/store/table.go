@@ -48,6 +48,7 @@ func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 	}
 	byName := map[string]*Table{}
 	for _, c := range all {
+		// River kept the jobs of versions before: jobs.Save has them.
 		if c.table == compatTable || slices.ContainsFunc([]string{"goose_", "river_", "sqlite_"}, func(library string) bool {
 			return strings.HasPrefix(c.table, library)
 		}) {
@@ -175,7 +176,7 @@ func (tx *Tx) DumpWhere(ctx context.Context, t Table, condition string, args []a
 // Load inserts rows that Dump returned, of either database.
 func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
 	defer fault.Wrap(&err, "load %s", t.Name)
-	pg, ok := tx.Postgres()
+	c, ok := tx.conn.(postgresConn)
 	if !ok {
 		marks := strings.TrimSuffix(strings.Repeat("?, ", len(t.Columns)), ", ")
 		text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.Name, strings.Join(t.Columns, ", "), marks)
@@ -198,7 +199,7 @@ func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
 			return err
 		}
 	}
-	_, err = pg.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, pgx.CopyFromRows(rows))
+	_, err = c.q.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, pgx.CopyFromRows(rows))
 	return err
 }
 

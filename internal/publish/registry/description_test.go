@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -146,7 +145,7 @@ func TestMigrationOfDescriptions(t *testing.T) {
 					VALUES ($1, $2, $1, 'h', 't', 1, $3, '[]', 'cli', FALSE, 'u', $4, 'k')`, version(n), e.id, description, n)
 			}
 		}
-		if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+		if err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ada := w.WithKey(auth.Organisation{ID: "o", Name: "acme"}, auth.User{ID: "u", OrgID: "o"})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob/blobtest"
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
@@ -31,7 +30,7 @@ func eachAt(t *testing.T, schema int64, test func(t *testing.T, db *store.DB)) {
 					t.Error(err)
 				}
 			})
-			if err := db.MigrateTo(t.Context(), schema, jobs.Tables); err != nil {
+			if err := db.MigrateTo(t.Context(), schema); err != nil {
 				t.Fatal(err)
 			}
 			test(t, db)
@@ -69,7 +68,7 @@ func TestMigrationOfVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+		if err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		texts := func(sql string) []string {
@@ -126,7 +125,7 @@ func TestMigrationOfObjects(t *testing.T) {
 		w.Exec(`INSERT INTO registry_removals (hash, removed_at) VALUES ('h', 0)`)
 		w.Exec(`INSERT INTO stored_bytes (org_id, kind, bytes) VALUES ('o1', 'registry', 30), ('o2', 'registry', 10)`)
 		w.Exec(`INSERT INTO job_schedules (kind, next_at) VALUES ('registry.recount-blobs', 0)`)
-		if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+		if err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 

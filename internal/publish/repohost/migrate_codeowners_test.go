@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
@@ -23,7 +22,7 @@ func TestMigrateCodeowners(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if err := db.MigrateTo(t.Context(), 101, jobs.Tables); err != nil {
+			if err := db.MigrateTo(t.Context(), 101); err != nil {
 				t.Fatal(err)
 			}
 			exec := func(query string, args ...any) {
@@ -69,7 +68,7 @@ func TestMigrateCodeowners(t *testing.T) {
 				exec(`INSERT INTO entry_codeowners (connection_id, org_id, entry_id, repository, commit_sha, path, line, pattern, owners, read_at)
 					VALUES ($1, 'o', 'e', 'acme/pdf', '', 'CODEOWNERS', 1, '*', $2, 0)`, id, owners)
 			}
-			if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+			if err := db.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := db.Query(t.Context(), `SELECT id FROM repohost_connections WHERE codeowners ORDER BY id`)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
@@ -24,7 +23,7 @@ func TestMigrateClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if err := db.MigrateTo(t.Context(), 23, jobs.Tables); err != nil {
+			if err := db.MigrateTo(t.Context(), 23); err != nil {
 				t.Fatal(err)
 			}
 			exec := func(query string, args ...any) {
@@ -39,7 +38,7 @@ func TestMigrateClaims(t *testing.T) {
 				exec(`INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_type, suspended, created_at, updated_at)
 					VALUES ($1, $2, $3, $4, 'User', FALSE, 1, 1)`, fmt.Sprint(n), bound[0], n+1, bound[1])
 			}
-			if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+			if err := db.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			all, err := claims.All(t.Context(), db)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
@@ -25,7 +24,7 @@ func TestMigrationOfSensitivity(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if err := db.MigrateTo(t.Context(), 114, jobs.Tables); err != nil {
+			if err := db.MigrateTo(t.Context(), 114); err != nil {
 				t.Fatal(err)
 			}
 			for _, sql := range []string{
@@ -45,7 +44,7 @@ func TestMigrationOfSensitivity(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
+			if err := db.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			texts := func(sql string) []string {

@@ -342,8 +342,7 @@ func TestExportFails(t *testing.T) {
 		ada := w.Org("acme")
 		first := ada.Post(export, nil).Want(http.StatusAccepted).Field("export")
 		// All attempts but the last are made.
-		table := map[string]string{"sqlite": "jobs", "postgres": "river_job"}[db.Dialect().Name()]
-		if _, err := db.Exec(t.Context(), `UPDATE `+table+` SET max_attempts = 1`); err != nil {
+		if _, err := db.Exec(t.Context(), `UPDATE jobs SET max_attempts = 1`); err != nil {
 			t.Fatal(err)
 		}
 		w.Work()

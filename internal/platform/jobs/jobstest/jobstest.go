@@ -1,6 +1,5 @@
 // Package jobstest is the conformance suite of the job queue: it behaves the
-// same on every database. That matters because two implementations share little
-// code: our own table on SQLite, and River on PostgreSQL.
+// same on every database.
 package jobstest
 
 import (

@@ -44,7 +44,8 @@ func transaction(t *testing.T, w *world) {
 	}
 }
 
-// announced checks that a queue that hardly polls is notified of new jobs.
+// announced checks that a queue that hardly polls is notified of new jobs, on PostgreSQL
+// also of those of other processes.
 func announced(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{Poll: time.Hour})
@@ -53,11 +54,24 @@ func announced(t *testing.T, w *world) {
 	}
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
-	n.enqueue(t, note{"first"})
-	d.want(t, "first")
-	time.Sleep(150 * time.Millisecond) // River sends at most ten notifications a second
-	n.enqueue(t, note{"second"})
-	d.want(t, "first", "second")
+	for i := range 20 {
+		n.enqueue(t, note{fmt.Sprint(i)})
+	}
+	d.atLeast(t, 20)
+	if w.database == "sqlite" {
+		return
+	}
+	listening := `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`
+	eventually(t, func() bool {
+		rows, err := n.db.Query(t.Context(), listening)
+		pids, err := store.All(rows, err, store.Value[int64])
+		return err == nil && len(pids) > 0
+	}, func() string { return "the queue does not listen" })
+	other := w.node(t, jobs.Options{})
+	for i := range 20 {
+		other.enqueue(t, note{fmt.Sprint(20 + i)})
+	}
+	d.atLeast(t, 40)
 }
 
 // once checks that two processes that claim from one queue run each job once, as

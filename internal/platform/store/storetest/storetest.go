@@ -16,13 +16,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 )
-
-// companions migrate the tables that libraries own, as the service does.
-var companions = []store.Companion{jobs.Tables}
 
 // Each runs the test on both databases, in parallel, each time with a
 // database of its own.
@@ -106,7 +102,7 @@ func migrate(url string) error {
 	if err != nil {
 		return err
 	}
-	if err := db.Migrate(ctx, companions...); err != nil {
+	if err := db.Migrate(ctx); err != nil {
 		_ = db.Close()
 		return err
 	}

@@ -268,7 +268,7 @@ func production(t *testing.T, w world) map[string]int {
 	}
 	counts := map[string]int{}
 	for _, name := range names {
-		if !strings.HasPrefix(name, "eval_") && !strings.HasPrefix(name, "river_") && !strings.HasPrefix(name, "job") &&
+		if !strings.HasPrefix(name, "eval_") && !strings.HasPrefix(name, "job") &&
 			!strings.HasPrefix(name, "audit_") && !strings.HasPrefix(name, "sqlite_") {
 			counts[name] = w.Count(name)
 		}
