@@ -34,7 +34,7 @@ func TestRulesBite(t *testing.T) {
 		{"homeless", "internal/helpers/a.go", imports(), upwardImports, "internal/helpers is in no wing"},
 
 		{"driver", "internal/watch/alerts/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, "take a store.Querier"},
-		{"driver in its place", "internal/platform/jobs/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, ""},
+		{"driver in its place", "internal/platform/store/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, ""},
 		{"framework", "internal/watch/alerts/a.go", imports("github.com/danielgtaylor/huma/v2"), reservedUses, "httpapi.Add"},
 		{"settings", "internal/watch/alerts/a.go", imports(of("config")), reservedUses, "take the values you need"},
 		{"client in a room", "internal/web/a.go", imports(module + "client"), reservedUses, "for other processes"},

@@ -2062,3 +2062,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (150, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (160, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (161, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (162, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (170, 1);
