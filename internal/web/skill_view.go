@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
@@ -35,7 +35,7 @@ type skillPage struct {
 	Versions  []versionRow
 	Back      *versionRow // what a rollback would make current; nil if there is nothing
 	Related   overview.Related
-	Misses    []considered.Prompt
+	Misses    []telemetry.ConsideredPrompt
 	Failures  []grades.Group // why sessions failed, the most frequent first
 	Basis     string         // what the pass rate rests on; "" without one
 	Judge     string         // how far the judge can be trusted, if the pass rate rests on it
@@ -205,7 +205,7 @@ func (v skillPage) Labelled() bool {
 
 // MissedOn is the URL of the sessions around a prompt that the skill missed. The
 // prompt itself is unknown, so the link leads to that day's sessions.
-func (v skillPage) MissedOn(p considered.Prompt) string {
+func (v skillPage) MissedOn(p telemetry.ConsideredPrompt) string {
 	if p.LastMissedAt == nil {
 		return ""
 	}

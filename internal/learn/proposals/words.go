@@ -12,7 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
@@ -48,7 +48,7 @@ func Digest(skillMD string) string {
 // can be changed. A SKILL.md that can't be parsed or is too long counts as none.
 func (s *Service) Words(ctx context.Context, orgID, skillID string) (w Words, err error) {
 	defer fault.Wrap(&err, "words of skill %s", skillID)
-	entries, err := lineage.OfSkills(ctx, s.DB, orgID, []string{skillID})
+	entries, err := registry.LineagesOfSkills(ctx, s.DB, orgID, []string{skillID})
 	if err != nil {
 		return w, err
 	}
@@ -219,7 +219,7 @@ func (s *Service) markStale(ctx context.Context, q store.Querier, orgID string, 
 	if len(entries) == 0 && len(from) == 0 {
 		return nil
 	}
-	texts, err := lineage.Texts(ctx, q, orgID, entries)
+	texts, err := registry.EntryTexts(ctx, q, orgID, entries)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (p Proposal) settled() bool { return p.Status == Rejected || p.Status == Ap
 
 // staleInRegistry compares texts and not versions: a new version with the same SKILL.md, e.g. with
 // another script, leaves the proposal as it is.
-func (p Proposal) staleInRegistry(now lineage.Text, found bool) string {
+func (p Proposal) staleInRegistry(now registry.EntryText, found bool) string {
 	switch {
 	case !found:
 		return "The skill has no current version in the registry any more"

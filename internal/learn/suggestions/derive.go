@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
@@ -58,7 +58,7 @@ func (s *Service) Derive(ctx context.Context, orgID, sourceID string) (err error
 func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion, error) {
 	e := evidence{}
 	if src.SkillID != nil {
-		prompts, err := considered.Prompts(ctx, s.DB, src.OrgID, *src.SkillID)
+		prompts, err := telemetry.ConsideredPrompts(ctx, s.DB, src.OrgID, *src.SkillID)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (c *caseEvidence) add(p Provenance, wrong, observed int, last *time.Time) {
 
 // addPrompt counts a prompt that went well, too: it lowers the share of those
 // that went wrong.
-func (e evidence) addPrompt(p considered.Prompt) {
+func (e evidence) addPrompt(p telemetry.ConsideredPrompt) {
 	c := e.of(p.Text, true)
 	c.add(MissedQuery, p.Missed, p.Checks, p.LastMissedAt)
 	c.add(FailedEvaluation, p.Failed, p.Graded, p.LastFailedAt)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
@@ -87,7 +87,7 @@ func withTexts(ctx context.Context, q store.Querier, src sources.Source, found [
 	if len(refs) == 0 {
 		return found, nil
 	}
-	texts, err := considered.Texts(ctx, q, src.OrgID, refs)
+	texts, err := telemetry.PromptTexts(ctx, q, src.OrgID, refs)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/local/transcripts/commits"
 	"github.com/whetstone-dev/whetstone/internal/local/transcripts/shell"
 )
 
@@ -229,19 +228,19 @@ func (r *run) sendCommits(ctx context.Context) error {
 	}
 	done := map[string]bool{}
 	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
-		asked := make([]commits.Commit, len(byDir[dir]))
+		asked := make([]localCommit, len(byDir[dir]))
 		for i, c := range byDir[dir] {
-			asked[i] = commits.Commit{Hash: c.Hash, From: c.From, To: c.To, Ended: c.Ended}
+			asked[i] = localCommit{Hash: c.Hash, From: c.From, To: c.To, Ended: c.Ended}
 		}
-		for i, fate := range commits.Fates(ctx, dir, asked) {
+		for i, fate := range fatesOf(ctx, dir, asked) {
 			c := byDir[dir][i]
-			if done[c.key()] = fate != commits.Unknown || now.Sub(c.To) >= maxCommitAge; fate == commits.Unknown {
+			if done[c.key()] = fate != fateUnknown || now.Sub(c.To) >= maxCommitAge; fate == fateUnknown {
 				continue
 			}
 			err := r.add(ctx, outcomeRecord{
 				base: newBase(outcomeKind, c.Session, c.To, source{Path: c.File + ".jsonl"}), OutcomeID: c.ToolCall,
 				OccurredAt: c.To,
-				Outcome:    commitSurvived, Passed: fate == commits.Survived,
+				Outcome:    commitSurvived, Passed: fate == fateSurvived,
 			})
 			if err != nil {
 				return err

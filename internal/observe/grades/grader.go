@@ -7,7 +7,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/observe/grades/draft"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
@@ -180,12 +179,12 @@ func (s *Service) draft(ctx context.Context, orgID, skillID, name string) ([]str
 		return nil, err
 	}
 	// An author's own expectations are better than any that are derived.
-	for _, path := range draft.EvalPaths {
+	for _, path := range evalPaths {
 		raw, err := read(path)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return nil, err
 		}
-		if found := draft.FromEvals(raw); len(found) > 0 {
+		if found := draftOfEvals(raw); len(found) > 0 {
 			return found, nil
 		}
 	}
@@ -193,7 +192,7 @@ func (s *Service) draft(ctx context.Context, orgID, skillID, name string) ([]str
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	return append([]string{}, draft.FromSkill(raw)...), nil
+	return append([]string{}, draftOfSkill(raw)...), nil
 }
 
 // packageOf returns a function that reads a file of a skill's current package. The

@@ -9,7 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/observe/grades/label"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -72,7 +71,7 @@ func (s *Service) labelFailures(ctx context.Context, orgID, skillID string) (err
 		if err != nil || len(all) == 0 {
 			return err
 		}
-		if err := b.label(ctx, g, skillID, all[:min(len(all), label.MaxReasons)], prices); err != nil {
+		if err := b.label(ctx, g, skillID, all[:min(len(all), maxLabelReasons)], prices); err != nil {
 			return err
 		}
 	}
@@ -114,11 +113,11 @@ func (s *Service) unlabelledGroups(ctx context.Context, skillID string) ([]unlab
 // label asks for the labels of some groups, and stores them. The budget is reserved
 // before, so that neither a crash nor another process exceeds it.
 func (b *bench) label(ctx context.Context, g Grader, skillID string, all []unlabelled, prices pricing.Table) error {
-	reasons := columnOf(all, func(u unlabelled) label.Reason {
-		return label.Reason{Text: u.reason, Expected: strings.HasPrefix(u.key, byExpectation)}
+	reasons := columnOf(all, func(u unlabelled) labelReason {
+		return labelReason{Text: u.reason, Expected: strings.HasPrefix(u.key, byExpectation)}
 	})
 	const bytesPerToken, tokensPerLabel = 3, 60
-	expected := cost(prices, b.Judge.Describe().Model, int64(label.Size(reasons)/bytesPerToken), int64(len(all)*tokensPerLabel))
+	expected := cost(prices, b.Judge.Describe().Model, int64(labelSize(reasons)/bytesPerToken), int64(len(all)*tokensPerLabel))
 	claimed := newClaim(g, skillID, usage{labels: 1, calls: 1, micros: expected})
 	err := b.DB.InTx(ctx, func(tx *store.Tx) error { return b.spend(ctx, tx, g, claimed) })
 	if errors.Is(err, errSpent) {
@@ -128,7 +127,7 @@ func (b *bench) label(ctx context.Context, g Grader, skillID string, all []unlab
 	if err != nil {
 		return err
 	}
-	labels, used, err := label.Of(ctx, b.Judge, reasons)
+	labels, used, err := askLabels(ctx, b.Judge, reasons)
 	failed, isJudges := errors.AsType[*judge.Error](err)
 	if isJudges {
 		used = failed.Record

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	prompts "github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
@@ -52,12 +52,12 @@ func TestConsidered(t *testing.T) {
 		eve.push("", records).Want(http.StatusCreated)
 
 		skillID, _ := ada.Get("/v1/skills/pdf").Object()["skill"].(map[string]any)["skill_id"].(string)
-		got, err := prompts.Prompts(t.Context(), db, ada.Org.ID, skillID)
+		got, err := telemetry.ConsideredPrompts(t.Context(), db, ada.Org.ID, skillID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		missed, graded := now.Add(-time.Minute).UTC(), now.UTC()
-		want := []prompts.Prompt{
+		want := []telemetry.ConsideredPrompt{
 			{Text: "missed twice of three", Checks: 3, Missed: 2, LastMissedAt: &missed, Mode: "explicit"},
 			{Text: "failed", Checks: 1, Graded: 1, Failed: 1, LastFailedAt: &graded, Mode: "explicit"},
 			{Text: "half", Checks: 1, Graded: 1, Mode: "explicit"},
@@ -72,15 +72,15 @@ func TestConsidered(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("considered (-want +got):\n%s", diff)
 		}
-		texts, err := prompts.Texts(t.Context(), db, ada.Org.ID, refs)
+		texts, err := telemetry.PromptTexts(t.Context(), db, ada.Org.ID, refs)
 		if err != nil || len(texts) != 3 || texts[got[0].Ref] != "missed twice of three" {
 			t.Errorf("texts %v, %v", texts, err)
 		}
-		if texts, err := prompts.Texts(t.Context(), db, eve.Org.ID, refs); err != nil || len(texts) != 0 {
+		if texts, err := telemetry.PromptTexts(t.Context(), db, eve.Org.ID, refs); err != nil || len(texts) != 0 {
 			t.Errorf("others read %v, %v", texts, err)
 		}
 		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
-		if texts, err := prompts.Texts(t.Context(), db, ada.Org.ID, refs); err != nil || len(texts) != 0 {
+		if texts, err := telemetry.PromptTexts(t.Context(), db, ada.Org.ID, refs); err != nil || len(texts) != 0 {
 			t.Errorf("erased, but %v, %v", texts, err)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 )
 
 var (
@@ -40,7 +39,7 @@ func TestQueryPlans(t *testing.T) {
 			"before": func() error {
 				return second(registry.VersionBefore(ctx, q, registry.Version{OrgID: "a", EntryID: "b"}))
 			},
-			"lineage":       func() error { return second(lineage.OfSkills(ctx, q, "a", ids)) },
+			"lineage":       func() error { return second(registry.LineagesOfSkills(ctx, q, "a", ids)) },
 			"rollbacks":     func() error { return second(registry.RollbacksOfEntry(ctx, q, entry)) },
 			"alive objects": func() error { return second(registry.ReferredKeys(ctx, q, ids)) },
 			"sync, latest":  func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },

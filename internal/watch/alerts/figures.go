@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -17,9 +17,9 @@ import (
 // organisation's rules, see readFigures.
 type figures struct {
 	skills.WindowStats
-	lineage         lineage.Lineage // zero if the skill is not in the registry
-	current, before skills.Quality  // of its versions
-	cost            *pricing.Cost   // over WindowDays; nil if unknown
+	lineage         registry.Lineage // zero if the skill is not in the registry
+	current, before skills.Quality   // of its versions
+	cost            *pricing.Cost    // over WindowDays; nil if unknown
 	offers          skills.Offers
 	evidence        Evidence
 }
@@ -28,7 +28,7 @@ type figures struct {
 type figuresOf struct {
 	windows  map[string]skills.WindowStats
 	recent   map[string]skills.WindowStats // over evidenceDays
-	lineages map[string]lineage.Lineage
+	lineages map[string]registry.Lineage
 	quality  map[string]skills.Quality // by version
 	offers   map[string]skills.Offers
 	costs    map[string]pricing.Cost
@@ -61,7 +61,7 @@ func (s *Service) readFigures(
 		}
 	}
 	if sequential || versions || rollback {
-		if f.lineages, err = lineage.OfSkills(ctx, tx, orgID, ids); err != nil {
+		if f.lineages, err = registry.LineagesOfSkills(ctx, tx, orgID, ids); err != nil {
 			return f, err
 		}
 	}

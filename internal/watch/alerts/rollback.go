@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -115,5 +114,5 @@ func (e *evaluation) holds(ctx context.Context, r Rule, skillID string, v regist
 		return true, err
 	}
 	last := sessions[len(sessions)-1].At
-	return gatherEvidence(sessions, threshold, lineage.Lineage{}, 0, 0, last).verdict() != breached, nil
+	return gatherEvidence(sessions, threshold, registry.Lineage{}, 0, 0, last).verdict() != breached, nil
 }

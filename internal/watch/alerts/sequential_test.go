@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -83,18 +83,18 @@ func TestGatherEvidence(t *testing.T) {
 	now := start.AddDate(0, 0, evidenceDays-1).Add(23 * time.Hour)
 	// What is older than the evidence is left out, as are other versions.
 	all = append([]skills.GradedSession{{At: now.AddDate(0, 0, -40), PassRate: 0, VersionID: "v"}}, all...)
-	got := gatherEvidence(all[1:], 0.8, lineage.Lineage{CurrentID: "v", Since: start}, 0, 0, now)
+	got := gatherEvidence(all[1:], 0.8, registry.Lineage{CurrentID: "v", Since: start}, 0, 0, now)
 	if got.Sum == nil || math.Abs(*got.Sum-s.walk.sum) > 1e-9 || *got.Limit != s.walk.limit || got.Sessions != len(all)-1 {
 		t.Errorf("got %v of %d sessions, want %v of %d", got.Sum, got.Sessions, s.walk.sum, len(all)-1)
 	}
 	since := start.AddDate(0, 0, 24)
-	if got := gatherEvidence(all, 0.8, lineage.Lineage{CurrentID: "v", Since: since}, 0, 0, now); got.Sessions != 4*10 {
+	if got := gatherEvidence(all, 0.8, registry.Lineage{CurrentID: "v", Since: since}, 0, 0, now); got.Sessions != 4*10 {
 		t.Errorf("since the version: %d sessions, want 40", got.Sessions)
 	}
-	if got := gatherEvidence(all, 0.8, lineage.Lineage{CurrentID: "w"}, 0, 0, now); got.Sum != nil || got.verdict() != insufficient {
+	if got := gatherEvidence(all, 0.8, registry.Lineage{CurrentID: "w"}, 0, 0, now); got.Sum != nil || got.verdict() != insufficient {
 		t.Errorf("another version: %v, want nothing", got)
 	}
-	if got := gatherEvidence(nil, 0.8, lineage.Lineage{}, 0, 0, now); got.verdict() != insufficient {
+	if got := gatherEvidence(nil, 0.8, registry.Lineage{}, 0, 0, now); got.verdict() != insufficient {
 		t.Errorf("no sessions: %v", got)
 	}
 }

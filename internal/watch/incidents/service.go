@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
@@ -201,7 +201,7 @@ func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident
 	if err != nil || i.ClosedAt != nil {
 		return i, err
 	}
-	lines, err := lineage.OfSkills(ctx, tx, i.OrgID, []string{i.SkillID})
+	lines, err := registry.LineagesOfSkills(ctx, tx, i.OrgID, []string{i.SkillID})
 	if err != nil {
 		return i, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 )
 
 // secondsPerDay converts between times and the days of skill_days, which are
@@ -102,6 +102,6 @@ func (s *Service) Entry(ctx context.Context, orgID, skillID string) (Entry, erro
 
 // Missed returns the prompts that a skill missed or failed at, newest first, at
 // most limit.
-func (s *Service) Missed(ctx context.Context, orgID, skillID string, limit int) ([]considered.Prompt, error) {
-	return considered.Missed(ctx, s.DB, orgID, skillID, limit)
+func (s *Service) Missed(ctx context.Context, orgID, skillID string, limit int) ([]telemetry.ConsideredPrompt, error) {
+	return telemetry.MissedPrompts(ctx, s.DB, orgID, skillID, limit)
 }

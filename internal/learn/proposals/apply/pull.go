@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
@@ -195,7 +195,7 @@ func (s *Service) stateOnHost(
 // findVersion looks whether the current version has the merged words. It compares the text, since
 // the sync may give the version any name.
 func (s *Service) findVersion(ctx context.Context, p proposals.Proposal) error {
-	texts, err := lineage.Texts(ctx, s.DB, p.OrgID, []string{p.EntryID})
+	texts, err := registry.EntryTexts(ctx, s.DB, p.OrgID, []string{p.EntryID})
 	if err != nil || texts[p.EntryID].SkillMD != p.SkillMD {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -82,7 +81,7 @@ func (r reverter) revert(c *registrytest.Client, skillID, versionID string, then
 // current is the id of the skill's current version, "" for none.
 func (r reverter) current(c *registrytest.Client, skillID string) string {
 	r.T.Helper()
-	found, err := lineage.OfSkills(r.T.Context(), r.DB, c.Org.ID, []string{skillID})
+	found, err := registry.LineagesOfSkills(r.T.Context(), r.DB, c.Org.ID, []string{skillID})
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
@@ -15,7 +14,7 @@ import (
 // withdrawn.
 func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (id, name string, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT v.id, v.version FROM registry_entries e JOIN registry_versions v ON v.id = `+lineage.Before+`
+		SELECT v.id, v.version FROM registry_entries e JOIN registry_versions v ON v.id = `+registry.BeforeCurrent+`
 		WHERE e.org_id = $1 AND e.id = $2`, e.OrgID, e.ID)
 	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(&id, &name)

@@ -3,8 +3,6 @@ package lint
 import (
 	"regexp"
 	"strings"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/syntax"
 )
 
 // maxCall is how much of a call is looked at, in bytes.
@@ -27,9 +25,9 @@ func inProgram(langs lang, code, expression string, keywords ...string) pattern 
 // warning; one that is put together from parts is an error.
 func startsShell(langs lang, code, expression string, keywords ...string) pattern {
 	p := runIn(langs, code, expression, keywords...)
-	p.accept = func(m match) bool { return !m.isText() && m.command() != syntax.Constant }
+	p.accept = func(m match) bool { return !m.isText() && m.command() != constantArgument }
 	p.weigh = func(r *remark, m match) {
-		if m.command() != syntax.Built {
+		if m.command() != builtArgument {
 			r.lower++
 		}
 	}
@@ -37,12 +35,12 @@ func startsShell(langs lang, code, expression string, keywords ...string) patter
 }
 
 // command judges the call that a match begins, or that it is an argument of.
-func (m match) command() syntax.Command {
+func (m match) command() argumentKind {
 	if strings.HasSuffix(m.text, "(") {
-		return syntax.Argument(m.after() + "\n" + m.rest[:min(len(m.rest), maxCall)])
+		return argumentOf(m.after() + "\n" + m.rest[:min(len(m.rest), maxCall)])
 	}
 	_, arguments := m.call()
-	return syntax.Argument(arguments)
+	return argumentOf(arguments)
 }
 
 // runners are calls that start a program.

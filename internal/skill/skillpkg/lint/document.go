@@ -5,8 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/syntax"
 )
 
 // A lang is a language that patterns are written for; several form a set.
@@ -194,7 +192,7 @@ func (t *tracker) step(text, rest string) line {
 		return l
 	}
 	l.commented = t.commented
-	t.commented = syntax.CommentedAt(text, rest, t.commented, len(text))
+	t.commented = commentedAt(text, rest, t.commented, len(text))
 	if strings.TrimSpace(text) != "" {
 		t.intro = text
 	}

@@ -3,8 +3,6 @@ package lint
 import (
 	"regexp"
 	"strings"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/syntax"
 )
 
 // Prompt injection. Most attacks are written in English; of other languages the
@@ -205,7 +203,7 @@ func (m match) isHiddenFromReader() bool {
 	if m.fenced || m.isCode() {
 		return false
 	}
-	if syntax.CommentedAt(m.line.text[m.start:], m.rest, m.commented && m.start == 0, m.from-m.start) {
+	if commentedAt(m.line.text[m.start:], m.rest, m.commented && m.start == 0, m.from-m.start) {
 		return true
 	}
 	if style := hiddenStyle.FindStringIndex(m.line.text[m.start:m.end]); style != nil && m.start+style[0] < m.from {

@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/keywords"
 )
 
 // A pattern is searched in single lines.
@@ -55,7 +53,7 @@ const maxPatterns = 64
 // A patternSet is all compiled patterns. It is read only.
 type patternSet struct {
 	patterns []pattern
-	keywords *keywords.Matcher
+	keywords *matcher
 	send     pattern // searched only in files that read credentials
 	// oneKeyword are the patterns, as bits, for which one keyword is enough.
 	oneKeyword uint64
@@ -73,7 +71,7 @@ var compiledPatterns = sync.OnceValue(func() *patternSet {
 			k.oneKeyword |= 1 << i
 		}
 	}
-	k.keywords = keywords.New(lists)
+	k.keywords = newMatcher(lists)
 	return k
 })
 

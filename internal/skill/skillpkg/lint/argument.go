@@ -1,18 +1,18 @@
-package syntax
+package lint
 
 import (
 	"regexp"
 	"strings"
 )
 
-// A Command is how the text that a program gives to a shell comes about.
-type Command int
+// An argumentKind is how the text that a program gives to a shell comes about.
+type argumentKind int
 
-// The commands, from the least that is known of them.
+// The kinds, from the least that is known of them.
 const (
-	Unknown  Command = iota // it is in a variable, or quoted
-	Constant                // it is a literal
-	Built                   // it is put together from parts
+	unknownArgument  argumentKind = iota // it is in a variable, or quoted
+	constantArgument                     // it is a literal
+	builtArgument                        // it is put together from parts
 )
 
 var (
@@ -22,21 +22,21 @@ var (
 	joined   = regexp.MustCompile(`^[^,)\n]*(?:["'` + "`" + `]\s*[+%]|\+\s*[a-zA-Z]{0,2}["'` + "`" + `]|\.format\()`)
 )
 
-// Argument judges the first argument of a call, which the text begins with.
-func Argument(text string) Command {
-	found := Unknown
+// argumentOf judges the first argument of a call, which the text begins with.
+func argumentOf(text string) argumentKind {
+	found := unknownArgument
 	for {
 		text = strings.TrimLeft(text, " \t\r\n")
 		at := literal.FindStringSubmatch(text)
 		if at == nil {
-			if found == Unknown && joined.MatchString(text) {
-				return Built
+			if found == unknownArgument && joined.MatchString(text) {
+				return builtArgument
 			}
 			return found
 		}
 		body, rest, ok := cutLiteral(text[len(at[0]):], at[2])
 		if !ok {
-			return Unknown
+			return unknownArgument
 		}
 		parts := 0
 		switch {
@@ -47,14 +47,14 @@ func Argument(text string) Command {
 		}
 		switch {
 		case parts > len(harmless.FindAllString(body, -1)):
-			return Built
+			return builtArgument
 		case parts > 0:
-			return Unknown
+			return unknownArgument
 		}
-		found = Constant
+		found = constantArgument
 		text = strings.TrimLeft(rest, " \t\r\n")
 		if text != "" && strings.ContainsRune("+%.", rune(text[0])) {
-			return Built
+			return builtArgument
 		}
 	}
 }

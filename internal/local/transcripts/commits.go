@@ -1,7 +1,4 @@
-// Package commits finds out what became of commits that an agent made: whether they
-// are still part of the branch. It reads the repository and runs no program, since a
-// repository can name programs that git would run. It owns no tables.
-package commits
+package transcripts
 
 import (
 	"bufio"
@@ -21,8 +18,9 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// A Commit is one that a session made.
-type Commit struct {
+// A localCommit is one that a session made. What became of it is read from the repository,
+// and no program is run for that: a repository can name programs that git would run.
+type localCommit struct {
 	Hash string // abbreviated
 	// From and To are when the command ran: the commit was made between them.
 	From, To time.Time
@@ -31,15 +29,15 @@ type Commit struct {
 	Ended time.Time
 }
 
-// A Fate is what became of a commit.
-type Fate int
+// A fate is what became of a commit.
+type fate int
 
 // The fates. A commit of another branch, or of one that was rebased or squashed, is
 // Unknown.
 const (
-	Unknown  Fate = iota
-	Survived      // it is part of the current or the default branch, and was not reverted
-	Lost          // it was reverted, amended or reset after the session
+	fateUnknown  fate = iota
+	fateSurvived      // it is part of the current or the default branch, and was not reverted
+	fateLost          // it was reverted, amended or reset after the session
 )
 
 const (
@@ -55,15 +53,15 @@ const (
 	maxAncestors = 100
 )
 
-// Fates returns what became of commits in the repository of a folder. What cannot be
+// fatesOf returns what became of commits in the repository of a folder. What cannot be
 // read is unknown.
-func Fates(ctx context.Context, dir string, all []Commit) (fates []Fate) {
+func fatesOf(ctx context.Context, dir string, all []localCommit) (fates []fate) {
 	defer func() {
 		if recover() != nil { // go-git, in a corrupt repository
-			fates = make([]Fate, len(all))
+			fates = make([]fate, len(all))
 		}
 	}()
-	fates = make([]Fate, len(all))
+	fates = make([]fate, len(all))
 	repo, gitDir, ok := open(dir)
 	if !ok || len(all) == 0 {
 		return fates
@@ -75,12 +73,12 @@ func Fates(ctx context.Context, dir string, all []Commit) (fates []Fate) {
 		case found != nil:
 			at, reverted := w.reverted[found.Hash]
 			if !reverted {
-				fates[i] = Survived
+				fates[i] = fateSurvived
 			} else if at.After(c.Ended) {
-				fates[i] = Lost
+				fates[i] = fateLost
 			}
 		case complete && wasDropped(repo, gitDir, c):
-			fates[i] = Lost
+			fates[i] = fateLost
 		}
 	}
 	return fates
@@ -150,7 +148,7 @@ func isPlain(gitDir string) bool {
 
 // A walk reads the commits of the branches, newest first.
 type walk struct {
-	all      []Commit
+	all      []localCommit
 	found    []*object.Commit
 	reverted map[plumbing.Hash]time.Time // when
 	queue    newestFirst
@@ -235,7 +233,7 @@ func (w *walk) visit(c *object.Commit) {
 
 // wasDropped reports whether the log of HEAD has that a commit was amended, or that the
 // branch was reset to one before it, after the session.
-func wasDropped(repo *git.Repository, gitDir string, c Commit) bool {
+func wasDropped(repo *git.Repository, gitDir string, c localCommit) bool {
 	f, err := os.Open(filepath.Join(gitDir, "logs", "HEAD"))
 	if err != nil {
 		return false

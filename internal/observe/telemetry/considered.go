@@ -1,6 +1,4 @@
-// Package considered reads the prompts that skills were considered for, with how
-// they did.
-package considered
+package telemetry
 
 import (
 	"context"
@@ -12,7 +10,7 @@ import (
 )
 
 // A Prompt is one that a skill was considered for, with the outcomes.
-type Prompt struct {
+type ConsideredPrompt struct {
 	Ref, Text    string // Ref is the hash that Texts takes
 	Checks       int    // how often the skill was considered for it
 	Missed       int    // of those, how often it did not fire
@@ -26,9 +24,9 @@ type Prompt struct {
 // maxObservations is how many of the newest observations of a skill are read.
 const maxObservations = 20_000
 
-// Prompts returns the prompts of the newest observations of a skill that the
+// ConsideredPrompts returns the prompts of the newest observations of a skill that the
 // organisation may read (see shareable).
-func Prompts(ctx context.Context, q store.Querier, orgID, skillID string) ([]Prompt, error) {
+func ConsideredPrompts(ctx context.Context, q store.Querier, orgID, skillID string) ([]ConsideredPrompt, error) {
 	stats, err := skills.PromptStatsOf(ctx, q, orgID, skillID, maxObservations)
 	if err != nil {
 		return nil, err
@@ -37,11 +35,11 @@ func Prompts(ctx context.Context, q store.Querier, orgID, skillID string) ([]Pro
 	for i, p := range stats {
 		hashes[i] = p.PromptHash
 	}
-	texts, err := Texts(ctx, q, orgID, hashes)
-	all := []Prompt{}
+	texts, err := PromptTexts(ctx, q, orgID, hashes)
+	all := []ConsideredPrompt{}
 	for _, p := range stats {
 		if text, ok := texts[p.PromptHash]; ok {
-			all = append(all, Prompt{
+			all = append(all, ConsideredPrompt{
 				p.PromptHash, text, p.Checks, p.Missed, p.Graded, p.Failed, p.LastMissedAt, p.LastFailedAt, p.Mode,
 			})
 		}
@@ -51,7 +49,7 @@ func Prompts(ctx context.Context, q store.Querier, orgID, skillID string) ([]Pro
 
 // LastAt is when the skill last missed or failed at the prompt; the zero time if
 // it never did.
-func (p Prompt) LastAt() (last time.Time) {
+func (p ConsideredPrompt) LastAt() (last time.Time) {
 	for _, at := range []*time.Time{p.LastMissedAt, p.LastFailedAt} {
 		if at != nil && at.After(last) {
 			last = *at
@@ -60,11 +58,11 @@ func (p Prompt) LastAt() (last time.Time) {
 	return last
 }
 
-// Missed returns the prompts that a skill missed or failed at, newest first, at
+// MissedPrompts returns the prompts that a skill missed or failed at, newest first, at
 // most limit.
-func Missed(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]Prompt, error) {
-	all, err := Prompts(ctx, q, orgID, skillID)
-	missed := slices.DeleteFunc(all, func(p Prompt) bool { return p.Missed == 0 && p.Failed == 0 })
-	slices.SortStableFunc(missed, func(a, b Prompt) int { return b.LastAt().Compare(a.LastAt()) })
+func MissedPrompts(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]ConsideredPrompt, error) {
+	all, err := ConsideredPrompts(ctx, q, orgID, skillID)
+	missed := slices.DeleteFunc(all, func(p ConsideredPrompt) bool { return p.Missed == 0 && p.Failed == 0 })
+	slices.SortStableFunc(missed, func(a, b ConsideredPrompt) int { return b.LastAt().Compare(a.LastAt()) })
 	return missed[:min(len(missed), limit)], err
 }

@@ -1,4 +1,4 @@
-package draft_test
+package grades
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/whetstone-dev/whetstone/internal/observe/grades/draft"
 )
 
 func TestFromEvals(t *testing.T) {
@@ -25,7 +23,7 @@ func TestFromEvals(t *testing.T) {
 		"no file":     {`not json`, nil},
 		"no evals":    {`{"evals":"none"}`, nil},
 	} {
-		if diff := cmp.Diff(test.want, draft.FromEvals([]byte(test.file))); diff != "" {
+		if diff := cmp.Diff(test.want, draftOfEvals([]byte(test.file))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -52,10 +50,10 @@ description: Extracts tables from PDF files as CSV. Use when the user asks for t
 		"The session did what the skill is for: Extracts tables from PDF files as CSV",
 		"The session did what the skill is for: Keeps the numbers exactly as printed",
 	}
-	if diff := cmp.Diff(want, draft.FromSkill([]byte(skill))); diff != "" {
+	if diff := cmp.Diff(want, draftOfSkill([]byte(skill))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := draft.FromSkill([]byte("no skill at all")); len(got) != 0 {
+	if got := draftOfSkill([]byte("no skill at all")); len(got) != 0 {
 		t.Errorf("drafted %q of a file that is no skill", got)
 	}
 }
@@ -67,7 +65,7 @@ func TestBounds(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&b, "- you must %d %s\n", i, strings.Repeat("word\x00 ", 1000))
 	}
-	got := draft.FromSkill([]byte(b.String()))
+	got := draftOfSkill([]byte(b.String()))
 	if len(got) != 10 {
 		t.Errorf("%d expectations", len(got))
 	}

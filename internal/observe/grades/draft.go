@@ -1,6 +1,4 @@
-// Package draft writes the first draft of what a skill's sessions are expected to
-// do, from what the skill says about itself. It asks no model.
-package draft
+package grades
 
 import (
 	"encoding/json"
@@ -19,12 +17,12 @@ const (
 	maxBytes        = 300
 )
 
-// EvalPaths are where a skill has its evals, the usual one first.
-var EvalPaths = []string{"evals/evals.json", "evals.json"}
+// evalPaths are where a skill has its evals, the usual one first.
+var evalPaths = []string{"evals/evals.json", "evals.json"}
 
-// FromEvals returns the expectations of an evals.json, in its order, each once. A
+// draftOfEvals returns the expectations of an evals.json, in its order, each once. A
 // file that is none has none.
-func FromEvals(raw []byte) []string {
+func draftOfEvals(raw []byte) []string {
 	var file struct {
 		Evals []struct {
 			Expectations []any `json:"expectations"`
@@ -58,9 +56,9 @@ var (
 	sentence = regexp.MustCompile(`[.!?]\s+`)
 )
 
-// FromSkill returns what a SKILL.md promises: the items of its lists that say what
+// draftOfSkill returns what a SKILL.md promises: the items of its lists that say what
 // must always or never be, and the sentences of its description.
-func FromSkill(raw []byte) []string {
+func draftOfSkill(raw []byte) []string {
 	skill, err := skillpkg.ParseSkill(raw)
 	if err != nil {
 		return nil

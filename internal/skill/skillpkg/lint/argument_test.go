@@ -1,36 +1,34 @@
-package syntax_test
+package lint
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/syntax"
 )
 
 func TestArgument(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want syntax.Command
+		want argumentKind
 	}{
-		{`"make all")`, syntax.Constant},
-		{"\n  'make all', options)", syntax.Constant},
-		{"`make all`)", syntax.Constant},
-		{`"make " "all")`, syntax.Constant},
-		{`f"make {{all}}")`, syntax.Constant},
-		{`f"make {target}")`, syntax.Built},
-		{`"make " f"{target}")`, syntax.Built},
-		{"`make ${target}`)", syntax.Built},
-		{`"make " + target)`, syntax.Built},
-		{`"make %s" % target)`, syntax.Built},
-		{`"make {}".format(target))`, syntax.Built},
-		{`prefix + " all")`, syntax.Built},
-		{`command)`, syntax.Unknown},
-		{`f"{sys.executable} -m pip")`, syntax.Unknown},
-		{`f"make {shlex.quote(target)}")`, syntax.Unknown},
-		{`"never closed`, syntax.Unknown},
-		{"", syntax.Unknown},
+		{`"make all")`, constantArgument},
+		{"\n  'make all', options)", constantArgument},
+		{"`make all`)", constantArgument},
+		{`"make " "all")`, constantArgument},
+		{`f"make {{all}}")`, constantArgument},
+		{`f"make {target}")`, builtArgument},
+		{`"make " f"{target}")`, builtArgument},
+		{"`make ${target}`)", builtArgument},
+		{`"make " + target)`, builtArgument},
+		{`"make %s" % target)`, builtArgument},
+		{`"make {}".format(target))`, builtArgument},
+		{`prefix + " all")`, builtArgument},
+		{`command)`, unknownArgument},
+		{`f"{sys.executable} -m pip")`, unknownArgument},
+		{`f"make {shlex.quote(target)}")`, unknownArgument},
+		{`"never closed`, unknownArgument},
+		{"", unknownArgument},
 	} {
-		if got := syntax.Argument(c.text); got != c.want {
+		if got := argumentOf(c.text); got != c.want {
 			t.Errorf("Argument(%s) = %d, want %d", c.text, got, c.want)
 		}
 	}
@@ -56,7 +54,7 @@ func TestCommentedAt(t *testing.T) {
 		{"in a paragraph without end", "a <!-- b", strings.Repeat("c ", 2000), false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := syntax.CommentedAt(c.text, c.rest, c.open, len(c.text)); got != c.want {
+			if got := commentedAt(c.text, c.rest, c.open, len(c.text)); got != c.want {
 				t.Errorf("commented is %t, want %t", got, c.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package considered
+package telemetry
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 // a user typed and did not mark as private.
 const shareable = `p.kind IN ('', 'user', 'unknown') AND p.prompt_text <> ''`
 
-// Texts returns the texts of prompts by their Ref. It leaves out prompts that were
+// PromptTexts returns the texts of prompts by their Ref. It leaves out prompts that were
 // erased, have expired or may not be shared.
-func Texts(ctx context.Context, q store.Querier, orgID string, refs []string) (map[string]string, error) {
+func PromptTexts(ctx context.Context, q store.Querier, orgID string, refs []string) (map[string]string, error) {
 	in, list := q.Dialect().In("$2", refs)
 	rows, err := q.Query(ctx, `
 		SELECT p.hash, p.prompt_text FROM telemetry_prompts p

@@ -1,7 +1,4 @@
-// Package lineage finds which version of a skill is current, since when, and which was
-// current before. It only reads the registry's tables, so that packages below the
-// registry's service can use it.
-package lineage
+package registry
 
 import (
 	"context"
@@ -10,10 +7,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Before is a subquery for the version that a rollback without a target makes current:
+// BeforeCurrent is a subquery for the version that a rollback without a target makes current:
 // the last one that was current and is neither rolled back nor withdrawn. The outer
 // statement must name the entry e.
-const Before = `(
+const BeforeCurrent = `(
 	SELECT c.version_id FROM registry_currents c JOIN registry_versions b ON b.id = c.version_id
 	WHERE c.entry_id = e.id AND c.version_id <> e.current_version_id AND NOT b.rolled_back AND b.state = 'published'
 	ORDER BY c.since DESC, c.id DESC LIMIT 1)`
@@ -28,9 +25,9 @@ type Lineage struct {
 	Before    string
 }
 
-// OfSkills returns the lineages of an organisation's skills, by skill id. Skills without
+// LineagesOfSkills returns the lineages of an organisation's skills, by skill id. Skills without
 // an entry or a current version are left out.
-func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []string) (map[string]Lineage, error) {
+func LineagesOfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []string) (map[string]Lineage, error) {
 	all := map[string]Lineage{}
 	if len(skillIDs) == 0 {
 		return all, nil
@@ -41,7 +38,7 @@ func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []str
 			COALESCE((SELECT MAX(c.since) FROM registry_currents c WHERE c.entry_id = e.id), 0),
 			COALESCE(b.id, ''), COALESCE(b.version, '')
 		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
-			LEFT JOIN registry_versions b ON b.id = `+Before+`
+			LEFT JOIN registry_versions b ON b.id = `+BeforeCurrent+`
 		WHERE e.org_id = $1 AND e.skill_id`+in, orgID, list)
 	err = store.Each(rows, err, func(row store.Row) error {
 		var skillID string
@@ -54,17 +51,17 @@ func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []str
 }
 
 // A Text is the SKILL.md of an entry's current version.
-type Text struct {
+type EntryText struct {
 	EntryID   string
 	VersionID string
 	Version   string
 	SkillMD   string // "" if it's too large to be stored in the database
 }
 
-// Texts returns the SKILL.md of an organisation's entries, by entry id. Entries without a
+// EntryTexts returns the SKILL.md of an organisation's entries, by entry id. Entries without a
 // current version are left out.
-func Texts(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]Text, error) {
-	all := map[string]Text{}
+func EntryTexts(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]EntryText, error) {
+	all := map[string]EntryText{}
 	if len(entryIDs) == 0 {
 		return all, nil
 	}
@@ -73,7 +70,7 @@ func Texts(ctx context.Context, q store.Querier, orgID string, entryIDs []string
 		SELECT e.id, v.id, v.version, v.skill_md FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE e.org_id = $1 AND e.id`+in, orgID, list)
 	return all, store.Each(rows, err, func(row store.Row) error {
-		var t Text
+		var t EntryText
 		var content []byte
 		err := row.Scan(&t.EntryID, &t.VersionID, &t.Version, &content)
 		t.SkillMD = string(content)

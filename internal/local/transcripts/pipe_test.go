@@ -1,14 +1,12 @@
 //go:build unix
 
-package commits_test
+package transcripts
 
 import (
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"github.com/whetstone-dev/whetstone/internal/local/transcripts/commits"
 )
 
 // TestNamedPipe: reading a file of a hostile repository never ends.
@@ -24,7 +22,7 @@ func TestNamedPipe(t *testing.T) {
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := commits.Fates(t.Context(), r.dir, []commits.Commit{made(hash)}); got[0] != commits.Unknown {
+		if got := fatesOf(t.Context(), r.dir, []localCommit{made(hash)}); got[0] != fateUnknown {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -1,29 +1,28 @@
-// Package keywords finds which of many keywords a text holds.
-package keywords
+package lint
 
-// A Matcher finds which of many keywords occur in a line, in one pass over its
+// A matcher finds which of many keywords occur in a line, in one pass over its
 // bytes (Aho-Corasick). Only patterns whose keywords occur are tried: a hundred
 // regular expressions on every line would take seconds.
-type Matcher struct {
+type matcher struct {
 	// class maps a byte to its column of next; bytes in no keyword share one.
 	class   [256]uint8
 	classes int
 	// next is the state after a byte, by state and class.
 	next []uint16
 	// hits are, by state, the lists with a keyword that ends there.
-	hits []Set
+	hits []keywordSet
 }
 
-// A Set holds the numbers of up to 128 lists.
-type Set [2]uint64
+// A keywordSet holds the numbers of up to 128 lists.
+type keywordSet [2]uint64
 
-func (s *Set) put(n int)      { s[n/64] |= 1 << (n % 64) }
-func (s Set) empty() bool     { return s[0]|s[1] == 0 }
-func (s Set) union(t Set) Set { return Set{s[0] | t[0], s[1] | t[1]} }
+func (s *keywordSet) put(n int)                    { s[n/64] |= 1 << (n % 64) }
+func (s keywordSet) empty() bool                   { return s[0]|s[1] == 0 }
+func (s keywordSet) union(t keywordSet) keywordSet { return keywordSet{s[0] | t[0], s[1] | t[1]} }
 
-// New takes lists of keywords, which are in lower case.
-func New(keywords [][]string) *Matcher {
-	m := &Matcher{classes: 1}
+// newMatcher takes lists of keywords, which are in lower case.
+func newMatcher(keywords [][]string) *matcher {
+	m := &matcher{classes: 1}
 	for _, list := range keywords {
 		for _, word := range list {
 			m.classify(word)
@@ -40,7 +39,7 @@ func New(keywords [][]string) *Matcher {
 }
 
 // classify assigns classes to the bytes of a keyword, ignoring case.
-func (m *Matcher) classify(word string) {
+func (m *matcher) classify(word string) {
 	for i := range len(word) {
 		b := word[i]
 		if m.class[b] != 0 {
@@ -54,14 +53,14 @@ func (m *Matcher) classify(word string) {
 	}
 }
 
-func (m *Matcher) addState() uint16 {
+func (m *matcher) addState() uint16 {
 	m.next = append(m.next, make([]uint16, m.classes)...)
-	m.hits = append(m.hits, Set{})
+	m.hits = append(m.hits, keywordSet{})
 	return uint16(len(m.hits) - 1) // keywords are few
 }
 
 // insert adds a keyword to the trie and returns its last state.
-func (m *Matcher) insert(word string) uint16 {
+func (m *matcher) insert(word string) uint16 {
 	at := uint16(0)
 	for i := range len(word) {
 		step := int(at)*m.classes + int(m.class[word[i]])
@@ -76,7 +75,7 @@ func (m *Matcher) insert(word string) uint16 {
 
 // connect adds the failure links, which turn the trie into an automaton: where a
 // keyword cannot continue, the longest suffix that begins another one does.
-func (m *Matcher) connect() {
+func (m *matcher) connect() {
 	fallback := make([]uint16, len(m.hits))
 	queue := []uint16{0}
 	for len(queue) > 0 {
@@ -101,8 +100,8 @@ func (m *Matcher) connect() {
 }
 
 // Find returns the lists that have a keyword in the text.
-func (m *Matcher) Find(text string) Set {
-	var found Set
+func (m *matcher) Find(text string) keywordSet {
+	var found keywordSet
 	at := uint16(0)
 	for i := range len(text) {
 		at = m.next[int(at)*m.classes+int(m.class[text[i]])]

@@ -1,7 +1,4 @@
-// Package syntax tells code from text in lines of Markdown and of programs, as far
-// as that is possible without a parser: whole ones take longer, and hostile
-// documents can make them take much longer.
-package syntax
+package lint
 
 import "strings"
 
@@ -9,9 +6,9 @@ import "strings"
 // for the end of a paragraph, in bytes.
 const lookAhead = 2048
 
-// CommentedAt reports whether an HTML comment is open at a position of a line,
+// commentedAt reports whether an HTML comment is open at a position of a line,
 // given whether one is open at its beginning; rest is the document after the line.
-func CommentedAt(text, rest string, open bool, at int) bool {
+func commentedAt(text, rest string, open bool, at int) bool {
 	closing := strings.LastIndex(text, "-->")
 	for i := 0; i < at; {
 		marks := "<`"

@@ -1,4 +1,4 @@
-package commits_test
+package transcripts
 
 import (
 	"os"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/local/transcripts/commits"
 )
 
 // A repository is one made with git. Its clock stands still between two commands.
@@ -56,8 +54,8 @@ func (r *repository) commit(name string) string {
 }
 
 // made is a commit of a session that went on for an hour.
-func made(hash string) commits.Commit {
-	return commits.Commit{Hash: hash, From: start, To: start.Add(time.Second), Ended: start.Add(time.Hour)}
+func made(hash string) localCommit {
+	return localCommit{Hash: hash, From: start, To: start.Add(time.Second), Ended: start.Add(time.Hour)}
 }
 
 // TestFates: what people do to a commit after the session decides; what cannot be known
@@ -67,28 +65,28 @@ func TestFates(t *testing.T) {
 	for name, c := range map[string]struct {
 		later time.Duration
 		do    func(r *repository, hash string)
-		want  commits.Fate
+		want  fate
 	}{
-		"kept":                    {2 * time.Hour, func(r *repository, _ string) { r.commit("after") }, commits.Survived},
-		"packed":                  {2 * time.Hour, func(r *repository, _ string) { r.git("gc", "--quiet") }, commits.Survived},
-		"reverted":                {2 * time.Hour, func(r *repository, _ string) { r.git("revert", "--no-edit", "HEAD") }, commits.Lost},
-		"reverted by the agent":   {time.Minute, func(r *repository, _ string) { r.git("revert", "--no-edit", "HEAD") }, commits.Unknown},
-		"amended":                 {2 * time.Hour, func(r *repository, _ string) { r.git("commit", "--amend", "-m", "better") }, commits.Lost},
-		"amended by the agent":    {time.Minute, func(r *repository, _ string) { r.git("commit", "--amend", "-m", "better") }, commits.Unknown},
-		"reset":                   {2 * time.Hour, func(r *repository, _ string) { r.git("reset", "--hard", "HEAD~1") }, commits.Lost},
-		"reset to something else": {2 * time.Hour, resetElsewhere, commits.Unknown},
-		"squashed":                {2 * time.Hour, squash, commits.Unknown},
-		"merged":                  {2 * time.Hour, merge, commits.Survived},
+		"kept":                    {2 * time.Hour, func(r *repository, _ string) { r.commit("after") }, fateSurvived},
+		"packed":                  {2 * time.Hour, func(r *repository, _ string) { r.git("gc", "--quiet") }, fateSurvived},
+		"reverted":                {2 * time.Hour, func(r *repository, _ string) { r.git("revert", "--no-edit", "HEAD") }, fateLost},
+		"reverted by the agent":   {time.Minute, func(r *repository, _ string) { r.git("revert", "--no-edit", "HEAD") }, fateUnknown},
+		"amended":                 {2 * time.Hour, func(r *repository, _ string) { r.git("commit", "--amend", "-m", "better") }, fateLost},
+		"amended by the agent":    {time.Minute, func(r *repository, _ string) { r.git("commit", "--amend", "-m", "better") }, fateUnknown},
+		"reset":                   {2 * time.Hour, func(r *repository, _ string) { r.git("reset", "--hard", "HEAD~1") }, fateLost},
+		"reset to something else": {2 * time.Hour, resetElsewhere, fateUnknown},
+		"squashed":                {2 * time.Hour, squash, fateUnknown},
+		"merged":                  {2 * time.Hour, merge, fateSurvived},
 		"on another branch": {2 * time.Hour, func(r *repository, _ string) {
 			r.git("checkout", "--quiet", "--detach", "HEAD~1")
 			r.git("branch", "-M", "main", "old")
-		}, commits.Unknown},
-		"current branch is the old one": {2 * time.Hour, func(r *repository, _ string) { r.git("checkout", "--quiet", "-b", "old", "HEAD~1") }, commits.Survived},
+		}, fateUnknown},
+		"current branch is the old one": {2 * time.Hour, func(r *repository, _ string) { r.git("checkout", "--quiet", "-b", "old", "HEAD~1") }, fateSurvived},
 		"reverted and restored": {2 * time.Hour, func(r *repository, _ string) {
 			r.git("revert", "--no-edit", "HEAD")
 			r.now = r.now.Add(time.Hour)
 			r.git("revert", "--no-edit", "HEAD")
-		}, commits.Survived},
+		}, fateSurvived},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +98,8 @@ func TestFates(t *testing.T) {
 			if err := os.Mkdir(sub, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			got := commits.Fates(t.Context(), sub, []commits.Commit{made(hash), made("0123456")})
-			if want := []commits.Fate{c.want, commits.Unknown}; !slices.Equal(got, want) {
+			got := fatesOf(t.Context(), sub, []localCommit{made(hash), made("0123456")})
+			if want := []fate{c.want, fateUnknown}; !slices.Equal(got, want) {
 				t.Errorf("fates %v, want %v", got, want)
 			}
 		})
@@ -146,17 +144,17 @@ func TestLinkedTree(t *testing.T) {
 	r.dir = tree
 	hash := r.commit("work")
 	r.dir = main
-	if got := commits.Fates(t.Context(), tree, []commits.Commit{made(hash)}); got[0] != commits.Survived {
+	if got := fatesOf(t.Context(), tree, []localCommit{made(hash)}); got[0] != fateSurvived {
 		t.Errorf("in the tree: %v", got)
 	}
-	if got := commits.Fates(t.Context(), main, []commits.Commit{made(hash)}); got[0] != commits.Unknown {
+	if got := fatesOf(t.Context(), main, []localCommit{made(hash)}); got[0] != fateUnknown {
 		t.Errorf("before it is merged: %v", got)
 	}
 }
 
-// TestUnreadable: a folder without a repository, and repositories that are broken or
+// TestUnreadableRepository: a folder without a repository, and repositories that are broken or
 // hostile, tell nothing.
-func TestUnreadable(t *testing.T) {
+func TestUnreadableRepository(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(dir string) error{
 		"none":       func(dir string) error { return os.RemoveAll(filepath.Join(dir, ".git")) },
@@ -177,11 +175,11 @@ func TestUnreadable(t *testing.T) {
 		if err := harm(r.dir); err != nil {
 			t.Fatal(err)
 		}
-		if got := commits.Fates(t.Context(), r.dir, []commits.Commit{made(hash)}); got[0] != commits.Unknown {
+		if got := fatesOf(t.Context(), r.dir, []localCommit{made(hash)}); got[0] != fateUnknown {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := commits.Fates(t.Context(), "/does/not/exist", []commits.Commit{made("0123456")}); got[0] != commits.Unknown {
+	if got := fatesOf(t.Context(), "/does/not/exist", []localCommit{made("0123456")}); got[0] != fateUnknown {
 		t.Errorf("no folder: %v", got)
 	}
 }
@@ -201,7 +199,7 @@ func TestRunsNothing(t *testing.T) {
 	}
 	r.git("config", "log.showSignature", "true")
 	_ = os.Remove(ran) // git itself ran it
-	if got := commits.Fates(t.Context(), r.dir, []commits.Commit{made(hash)}); got[0] != commits.Survived {
+	if got := fatesOf(t.Context(), r.dir, []localCommit{made(hash)}); got[0] != fateSurvived {
 		t.Errorf("fates %v", got)
 	}
 	if _, err := os.Stat(ran); err == nil {
