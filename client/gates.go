@@ -53,7 +53,6 @@ func policyPath(entryID string) string {
 	return entryPath(entryID) + "/gate-policy"
 }
 
-// The types of gates.
 type (
 	Gate            = api.Gate
 	GateCase        = api.GateCase

@@ -93,7 +93,6 @@ type EntryDetail struct {
 	Owners            *Owners    `json:"owners"`    // nil for other organisations
 }
 
-// The types of owners.
 type (
 	Owner      = api.Owner
 	Owners     = api.Owners

@@ -13,15 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // alertsView lists the rules with their state, and the newest events of all.
 type alertsView struct {
-	listing.Size // number of rules
-	Rules        []ruleRow
-	Events       []alerts.Event
+	table.Size // number of rules
+	Rules      []ruleRow
+	Events     []alerts.Event
 }
 
 // Transitions are the values of the filter of events.
@@ -61,7 +61,7 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := alertsView{Size: listing.Size{Total: total, PerPage: rulesShown}}
+	view := alertsView{Size: table.Size{Total: total, PerPage: rulesShown}}
 	if view.Rules, err = s.ruleRows(v, rules); err != nil {
 		return answer{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // An answer is what a page's function returns: a page (template), a redirect
@@ -84,7 +84,7 @@ type frame struct {
 	Nav       []navItem
 
 	problem *fault.Error
-	list    listing.Request
+	list    table.Request
 }
 
 // May reports whether the caller has a permission: pages omit buttons that would be

@@ -8,12 +8,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // tokensView lists the organisation's catalog tokens, with the form of a new one.
 type tokensView struct {
-	listing.Size
+	table.Size
 	Tokens     []tokens.Token
 	People     map[string]string // names of users by id
 	Name, Days string            // input of the form

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // A billView is what the model requests of an organisation cost.
@@ -16,7 +16,7 @@ type billView struct {
 	Days   int
 	Ranges []int
 	Bill   costs.Bill
-	listing.Size
+	table.Size
 	Items []costs.BillItem // those that match the search, in the order of the page
 	Rows  []billRow        // a page of Items
 	Any   bool             // whether there are requests in these days
@@ -40,7 +40,7 @@ var (
 // readBill returns the requested page, the most expensive skill first unless another
 // order was requested. A number of days that the page does not offer becomes the
 // default.
-func readBill(ctx context.Context, s *costs.Service, orgID string, l listing.Request) (billView, error) {
+func readBill(ctx context.Context, s *costs.Service, orgID string, l table.Request) (billView, error) {
 	view := billView{Days: defaultBillDays, Ranges: billRanges}
 	if n, err := strconv.Atoi(l.Query.Get("days")); err == nil && slices.Contains(billRanges, n) {
 		view.Days = n
@@ -53,22 +53,22 @@ func readBill(ctx context.Context, s *costs.Service, orgID string, l listing.Req
 	view.Bill, view.Any = bill, len(bill.Skills) > 0 || bill.Total == nil || *bill.Total > 0
 	// A clone: the totals below are of all skills, whatever is searched for.
 	items := slices.DeleteFunc(slices.Clone(bill.Skills), func(b costs.BillItem) bool { return !l.Matches(b.Name) })
-	listing.Sort(l, items, billOrders)
+	table.Sort(l, items, billOrders)
 	view.Items = items
-	view.Size = listing.Size{Total: len(items), PerPage: billPerPage}
-	for _, item := range listing.Cut(l, items, billPerPage) {
+	view.Size = table.Size{Total: len(items), PerPage: billPerPage}
+	for _, item := range table.Cut(l, items, billPerPage) {
 		view.Rows = append(view.Rows, billRow{item, shareOf(item.Total, bill.Total)})
 	}
 	return view, err
 }
 
 // billOrders are the orders of the list, which has one row for each skill with a cost.
-var billOrders = map[string]listing.Order[costs.BillItem]{
-	"name": listing.ByText(func(b costs.BillItem) string { return b.Name }),
-	"uses": listing.By(func(b costs.BillItem) int64 { return b.Uses }),
+var billOrders = map[string]table.Order[costs.BillItem]{
+	"name": table.ByText(func(b costs.BillItem) string { return b.Name }),
+	"uses": table.By(func(b costs.BillItem) int64 { return b.Uses }),
 	// The cheapest first; the other direction is the order of the page without a
 	// choice.
-	"cost": listing.By(func(b costs.BillItem) float64 {
+	"cost": table.By(func(b costs.BillItem) float64 {
 		if b.Total == nil {
 			return math.Inf(1)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // suitesShown is also how many suites the selects of forms offer.
@@ -21,7 +21,7 @@ const (
 
 // gatesView is the list of gates.
 type gatesView struct {
-	listing.Size
+	table.Size
 	Rows    []gateRow
 	Waiting []approvals.Review // candidates that wait for the caller's approval
 	Verdict string             // filter; "" for all
@@ -40,7 +40,7 @@ type gateRow struct {
 
 // handleGates lists gates and the candidates that wait for the caller.
 func (s *Service) handleGates(v *visit) (answer, error) {
-	view := gatesView{Size: listing.Size{PerPage: gatesPerPage}, Verdict: v.URL.Query().Get("verdict")}
+	view := gatesView{Size: table.Size{PerPage: gatesPerPage}, Verdict: v.URL.Query().Get("verdict")}
 	all, total, err := s.Gates.List(v.Context(), v.Caller.OrgID, gates.Filter{
 		Verdict: view.Verdict, Sort: v.list.Sort(), Limit: gatesPerPage, Offset: v.offset(gatesPerPage),
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // improvePart is the section of a suite's page about improve runs. The form is also
@@ -106,7 +106,7 @@ func (s *Service) improveRows(v *visit, suiteID string, f improve.Filter) ([]imp
 // improveRunsView is a page of a suite's improve runs.
 type improveRunsView struct {
 	SuiteID, SuiteName string
-	listing.Size
+	table.Size
 	Rows []improveRow
 }
 
@@ -116,7 +116,7 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, Size: listing.Size{PerPage: improvePerPage}}
+	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, Size: table.Size{PerPage: improvePerPage}}
 	view.Rows, view.Total, err = s.improveRows(v, suite.ID,
 		improve.Filter{Sort: v.list.Sort(), Limit: improvePerPage, Offset: v.offset(improvePerPage)})
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err

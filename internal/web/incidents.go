@@ -2,21 +2,21 @@ package web
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const incidentsPerPage = 50
 
 // incidentsView is the list of incidents.
 type incidentsView struct {
-	listing.Size
+	table.Size
 	Rows  []incidents.Incident
 	State string // filter; "" for all
 }
 
 // handleIncidents lists incidents.
 func (s *Service) handleIncidents(v *visit) (answer, error) {
-	view := incidentsView{Size: listing.Size{PerPage: incidentsPerPage}, State: v.URL.Query().Get("state")}
+	view := incidentsView{Size: table.Size{PerPage: incidentsPerPage}, State: v.URL.Query().Get("state")}
 	var err error
 	view.Rows, view.Total, err = s.Incidents.List(v.Context(), v.Caller.OrgID, incidents.Filter{
 		State: view.State, Sort: v.list.Sort(), Limit: incidentsPerPage, Offset: v.offset(incidentsPerPage),

@@ -11,12 +11,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // proposalsView is a page of the list of proposals.
 type proposalsView struct {
-	listing.Size
+	table.Size
 	Proposals []proposals.Proposal
 	Statuses  []proposals.Status
 	Filtered  bool
@@ -39,7 +39,7 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 	}
 	found, total, err := s.Proposals.List(v.Context(), v.Caller.OrgID, f)
 	view := proposalsView{
-		Size: listing.Size{Total: total, PerPage: proposalsShown}, Proposals: found, Statuses: proposalStatuses,
+		Size: table.Size{Total: total, PerPage: proposalsShown}, Proposals: found, Statuses: proposalStatuses,
 		Filtered: f.Status != "" || f.SkillName != "" || f.Hidden,
 	}
 	return show("proposals", "Proposals", view), err

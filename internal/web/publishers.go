@@ -6,7 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // publishersView lists the trusted publishers of an entry, with the form of a new
@@ -15,7 +15,7 @@ type publishersView struct {
 	Entry      registry.Entry
 	Path       string
 	Publishers []publishers.Publisher
-	listing.Size
+	table.Size
 	Form      publishers.Publisher
 	Workflows []connect.Snippet
 }
@@ -31,7 +31,7 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	if err != nil {
 		return answer{}, err
 	}
-	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: listing.Size{PerPage: peopleShown}}
+	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: table.Size{PerPage: peopleShown}}
 	view.Workflows = connect.Workflows(s.PublicURL, e.ID, e.Name)
 	if view.Publishers, view.Total, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, v.list.Rows(peopleShown)); err != nil {
 		return answer{}, err

@@ -17,14 +17,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // registryView is a page of the organisation's entries, or of the public ones of all
 // organisations.
 type registryView struct {
-	listing.Size
+	table.Size
 	Entries  []registry.Listed
 	Public   bool
 	Searched bool
@@ -61,7 +61,7 @@ func entryFilter(v *visit) (f registry.Filter, public bool) {
 func (s *Service) handleRegistry(v *visit) (answer, error) {
 	f, public := entryFilter(v)
 	f.Limit, f.Offset = entriesShown, v.offset(entriesShown)
-	view := registryView{Size: listing.Size{PerPage: entriesShown}, Public: public, Searched: f.Search != ""}
+	view := registryView{Size: table.Size{PerPage: entriesShown}, Public: public, Searched: f.Search != ""}
 	var err error
 	if view.Public {
 		view.Entries, view.Total, err = s.Registry.ListPublic(v.Context(), f)

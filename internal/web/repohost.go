@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // repohostView is the organisation's accounts, connections and deliveries. The lists
@@ -21,7 +21,7 @@ type repohostView struct {
 	Connections   []connectionRow
 	Entries       int // number of entries that a repository can publish to
 	Deliveries    []repohost.Delivery
-	listing.Size  // of the deliveries
+	table.Size    // of the deliveries
 	Bind          bindForm
 	TakesToken    bool // the code host supports tokens of accounts
 }
@@ -41,7 +41,7 @@ var modeChoices = []modeChoice{
 // A connectionRow is a connection with the last attempt to publish from it.
 type connectionRow struct {
 	repohost.Connection
-	Last *attempt.Attempt // nil if there was none
+	Last *publication.Attempt // nil if there was none
 }
 
 // bindForm is the input of the form of an installation.
@@ -58,7 +58,7 @@ func (s *Service) handleRepohost(v *visit) (answer, error) {
 // then says what is missing.
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
-	view = repohostView{Modes: modeChoices, Size: listing.Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}
+	view = repohostView{Modes: modeChoices, Size: table.Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}
 	if view.Mode, err = s.Repohost.Mode(ctx, org); err != nil {
 		return view, err
 	}
@@ -77,10 +77,10 @@ func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 }
 
 // connectionOrders sort the connections, which are read whole.
-var connectionOrders = map[string]listing.Order[connectionRow]{
-	"connection": listing.ByText(func(c connectionRow) string { return c.RepoFullName }),
-	"entry":      listing.ByText(func(c connectionRow) string { return c.EntryName }),
-	"attempted_at": listing.By(func(c connectionRow) int64 {
+var connectionOrders = map[string]table.Order[connectionRow]{
+	"connection": table.ByText(func(c connectionRow) string { return c.RepoFullName }),
+	"entry":      table.ByText(func(c connectionRow) string { return c.EntryName }),
+	"attempted_at": table.By(func(c connectionRow) int64 {
 		if c.Last == nil {
 			return 0
 		}
@@ -97,7 +97,7 @@ func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
 			rows[i].Last = &a
 		}
 	}
-	listing.Sort(v.list, rows, connectionOrders)
+	table.Sort(v.list, rows, connectionOrders)
 	return rows, err
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
 )
 
 // connectionView is the form of a new or an existing connection. The second step has
 // the fields of the form; of the first there are only Repositories.
 type connectionView struct {
-	Form          repohost.Connection // ID is "" for a new one
-	Last          *attempt.Attempt    // nil if there was none
-	Pulls         []checks.Pull       // newest first
+	Form          repohost.Connection  // ID is "" for a new one
+	Last          *publication.Attempt // nil if there was none
+	Pulls         []checks.Pull        // newest first
 	Installations []repohost.Installation
 	Entries       []registry.Listed           // to publish to
 	EntryTotal    int                         // of which Entries may be the first only

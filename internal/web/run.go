@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // runView is a run with a page of its cases. Counts and AllTrials are of the whole
@@ -26,7 +26,7 @@ type runView struct {
 	Only      bool   // the page shows a single case
 	Counts    map[string]int
 	CaseCount int
-	Shown     listing.Size // the cases that Show selects
+	Shown     table.Size // the cases that Show selects
 	Cases     []runCase
 	AllTrials []runs.Trial // of all cases, not only of those on the page
 	Others    []runs.Run   // other runs of the suite, to compare with
@@ -117,7 +117,7 @@ func (r *runView) choose(all []runCase, offset int) {
 		all = slices.DeleteFunc(all,
 			func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })
 	}
-	r.Shown = listing.Size{Total: len(all), PerPage: casesPerPage}
+	r.Shown = table.Size{Total: len(all), PerPage: casesPerPage}
 	begin := min(offset, len(all))
 	r.Cases = all[begin:min(begin+casesPerPage, len(all))]
 	if !r.Only {
@@ -166,7 +166,7 @@ func truncateTails(cases []runCase) {
 }
 
 // Listed is the size of the list of cases.
-func (r runView) Listed() listing.Size { return r.Shown }
+func (r runView) Listed() table.Size { return r.Shown }
 
 // TrialURL is the page of a trial of a case.
 func (r runView) TrialURL(caseID string, t runs.Trial) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const accountsPath = "/settings/service-accounts"
@@ -23,7 +23,7 @@ func accountPath(id string) string { return accountsPath + "/" + url.PathEscape(
 
 // A serviceAccountList is the page of service accounts.
 type serviceAccountList struct {
-	listing.Size
+	table.Size
 	Accounts []serviceaccounts.Account
 	Roles    []access.Role // that the caller may give
 	Form     serviceAccountForm
@@ -39,19 +39,19 @@ type serviceAccountForm struct {
 // the caller has, too: nobody can give more.
 type serviceAccountView struct {
 	serviceaccounts.Account
-	listing.Size      // of the keys
-	Changeable   bool // by the caller
-	Roles        []access.Role
-	Rows         []keyRow
-	Permissions  []access.Permission
-	Form         keyForm
-	Until        *time.Time // see KeyList
-	Made         *madeKey
+	table.Size       // of the keys
+	Changeable  bool // by the caller
+	Roles       []access.Role
+	Rows        []keyRow
+	Permissions []access.Permission
+	Form        keyForm
+	Until       *time.Time // see KeyList
+	Made        *madeKey
 }
 
 // serviceAccounts returns the requested page of service accounts, or creates the one of a form.
-func (s *Service) serviceAccounts(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out formResult, err error) {
-	view := serviceAccountList{Size: listing.Size{PerPage: peopleShown}, Roles: accountRoles(c), Form: serviceAccountForm{Role: access.DefaultRole}}
+func (s *Service) serviceAccounts(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
+	view := serviceAccountList{Size: table.Size{PerPage: peopleShown}, Roles: accountRoles(c), Form: serviceAccountForm{Role: access.DefaultRole}}
 	if r.Method == http.MethodPost {
 		view.Form = serviceAccountForm{strings.TrimSpace(r.FormValue("name")), access.Role(r.FormValue("role"))}
 		a, problem := s.Accounts.Create(ctx, c, view.Form.Name, view.Form.Role)
@@ -73,7 +73,7 @@ func accountRoles(c access.Caller) []access.Role {
 
 // serviceAccount returns the page of a service account, or does what a form on it asks for. A
 // new key is shown by the page itself: a redirect would have to carry it.
-func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out formResult, err error) {
+func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
 	id := r.PathValue("id")
 	var form keyForm
 	var made *madeKey
@@ -100,7 +100,7 @@ func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.R
 }
 
 // A deleted account is still shown, for the record, and can no longer be changed.
-func (s *Service) account(ctx context.Context, c access.Caller, id string, l listing.Request) (view serviceAccountView, err error) {
+func (s *Service) account(ctx context.Context, c access.Caller, id string, l table.Request) (view serviceAccountView, err error) {
 	if view.Account, err = s.Accounts.Get(ctx, c.OrgID, id); err != nil {
 		return view, err
 	}
@@ -118,7 +118,7 @@ func (s *Service) account(ctx context.Context, c access.Caller, id string, l lis
 	if err != nil {
 		return view, err
 	}
-	view.Size = listing.Size{Total: total, PerPage: peopleShown}
+	view.Size = table.Size{Total: total, PerPage: peopleShown}
 	view.Rows, err = s.keys(ctx, c, found, []auth.User{view.User}, policy)
 	return view, err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // A keyList is the page of the organisation's keys, with the form of a new one and the
 // policy.
 type keyList struct {
-	listing.Size
+	table.Size
 	Keys        []keyRow
 	Form        keyForm
 	Roles       []access.Role // that the caller may give to machines
@@ -72,7 +72,7 @@ type keyPolicyForm struct {
 
 // keysPage returns the requested page of keys. A new key is shown by the page
 // itself: a redirect would have to carry it.
-func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out formResult, err error) {
+func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
 	out.Title = "Keys"
 	var form keyForm
 	var made *madeKey
@@ -90,7 +90,7 @@ func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request
 
 // keyList reads the page. Permissions and roles are only those that the caller has:
 // nobody can give more.
-func (s *Service) keyList(ctx context.Context, c access.Caller, l listing.Request) (view keyList, err error) {
+func (s *Service) keyList(ctx context.Context, c access.Caller, l table.Request) (view keyList, err error) {
 	view = keyList{Permissions: c.Permissions}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
@@ -120,7 +120,7 @@ func (s *Service) keyList(ctx context.Context, c access.Caller, l listing.Reques
 	if err != nil {
 		return view, err
 	}
-	view.Size = listing.Size{Total: total, PerPage: peopleShown}
+	view.Size = table.Size{Total: total, PerPage: peopleShown}
 	view.Accounts = slices.DeleteFunc(slices.Clone(users), func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
 	view.Keys, err = s.keys(ctx, c, found, users, policy)
 	return view, err
@@ -256,7 +256,7 @@ func (s *Service) setKeyPolicy(ctx context.Context, c access.Caller, r *http.Req
 	if _, out.Problem = keyrules.Save(ctx, s.Auth.DB, c, policy); out.Problem == nil {
 		return formResult{To: keysPath, Message: "The policy of new keys was changed. Existing keys go on working."}, nil
 	}
-	view, err := s.keyList(ctx, c, listing.Request{})
+	view, err := s.keyList(ctx, c, table.Request{})
 	view.Policy = form
 	out.Title, out.View = "Keys", view
 	return out, err

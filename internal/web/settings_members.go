@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // peopleShown is how many members, and how many invitations, a page lists.
@@ -21,13 +21,13 @@ const peopleShown = 50
 // A memberList is the page of an organisation's members and invitations. Made is set
 // right after an invitation was made, and never again.
 type memberList struct {
-	listing.Size // of the members
-	Members      []memberRow
-	Roles        []access.Role  // that the caller may assign
-	Form         invitationForm // the input
-	Invitations  []members.Invitation
-	Mails        bool // links are sent by mail
-	Made         *madeInvitation
+	table.Size  // of the members
+	Members     []memberRow
+	Roles       []access.Role  // that the caller may assign
+	Form        invitationForm // the input
+	Invitations []members.Invitation
+	Mails       bool // links are sent by mail
+	Made        *madeInvitation
 }
 
 // A memberRow is a row of the list. Machines are listed with the people, and changed
@@ -53,7 +53,7 @@ type invitationForm struct {
 // listMembers returns the requested page of members. Invitations are for those who
 // may make them. One order serves both lists: one that lacks the field keeps its
 // default order.
-func (s *Service) listMembers(ctx context.Context, c access.Caller, l listing.Request) (list memberList, err error) {
+func (s *Service) listMembers(ctx context.Context, c access.Caller, l table.Request) (list memberList, err error) {
 	list = memberList{Mails: s.Members.SendsMail(), Form: invitationForm{Role: access.DefaultRole, Days: "7"}}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
@@ -68,7 +68,7 @@ func (s *Service) listMembers(ctx context.Context, c access.Caller, l listing.Re
 			Member: m, Self: m.ID == c.UserID, Changeable: auth.MayGive(c, m.Role) && !m.Machine(),
 		})
 	}
-	if list.Size = (listing.Size{Total: total, PerPage: peopleShown}); err != nil || !c.May(access.Admin) {
+	if list.Size = (table.Size{Total: total, PerPage: peopleShown}); err != nil || !c.May(access.Admin) {
 		return list, err
 	}
 	list.Invitations, _, err = s.Members.List(ctx, c.OrgID, store.Page{Sort: l.Sort(), Limit: peopleShown})

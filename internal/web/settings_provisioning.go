@@ -6,24 +6,24 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // provisioningView is the page of SCIM tokens, and of the groups that were pushed with them.
 type provisioningView struct {
-	URL          string // that the provider calls
-	Tokens       []scim.Token
-	Groups       []scim.ListedGroup
-	listing.Size // of the groups
-	Roles        []access.Role
-	Owner        bool   // the caller may make tokens and set roles
-	Name, Days   string // of the form
-	Made         string // the new token, which is shown once
+	URL        string // that the provider calls
+	Tokens     []scim.Token
+	Groups     []scim.ListedGroup
+	table.Size // of the groups
+	Roles      []access.Role
+	Owner      bool   // the caller may make tokens and set roles
+	Name, Days string // of the form
+	Made       string // the new token, which is shown once
 }
 
 // newProvisioning returns the requested page of groups.
-func newProvisioning(ctx context.Context, s *scim.Service, c access.Caller, l listing.Request) (p provisioningView, err error) {
-	p = provisioningView{URL: s.URL(), Size: listing.Size{PerPage: peopleShown}, Roles: access.Roles(), Owner: c.Role == access.Owner && auth.MayGive(c, access.Owner)}
+func newProvisioning(ctx context.Context, s *scim.Service, c access.Caller, l table.Request) (p provisioningView, err error) {
+	p = provisioningView{URL: s.URL(), Size: table.Size{PerPage: peopleShown}, Roles: access.Roles(), Owner: c.Role == access.Owner && auth.MayGive(c, access.Owner)}
 	if p.Tokens, err = s.Tokens(ctx, c.OrgID); err != nil {
 		return p, err
 	}

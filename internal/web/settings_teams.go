@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // A teamList is the page of an organisation's teams. Addresses are a datalist:
 // browsers suggest them while a person types.
 type teamList struct {
-	listing.Size
+	table.Size
 	Teams     []teams.Team
 	Form      teamForm
 	Addresses []string // of members, to choose from
@@ -40,8 +40,8 @@ type teamView struct {
 
 // teamsPage returns the requested page of teams, or creates the team of a form.
 // Everyone may see teams; the route of the form is for admins.
-func (s *Service) teamsPage(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out formResult, err error) {
-	view := teamList{Size: listing.Size{PerPage: peopleShown}}
+func (s *Service) teamsPage(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
+	view := teamList{Size: table.Size{PerPage: peopleShown}}
 	if r.Method == http.MethodPost {
 		view.Form = teamForm{r.FormValue("name"), strings.TrimSpace(r.FormValue("description")), r.FormValue("members")}
 		t, problem := s.createTeam(ctx, c, view.Form)

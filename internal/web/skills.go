@@ -4,13 +4,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // skillsView is a page of the list of skills.
 type skillsView struct {
-	listing.Size
+	table.Size
 	Rows     []skillRow
 	Statuses []skills.Status
 	Any      bool // there are skills, or a filter is set
@@ -112,7 +112,7 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	view := skillsView{
-		Size: listing.Size{Total: total, PerPage: skillsPerPage}, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
+		Size: table.Size{Total: total, PerPage: skillsPerPage}, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
 		Shown: allShown, Window: s.Skills.Window, Note: shown.note, None: shown.none,
 		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
 	}

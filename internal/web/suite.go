@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // suiteView is the page of a suite, or the form of a new one. It shows cases as a
@@ -28,13 +28,13 @@ type suiteView struct {
 	Sources []sources.Source // that a suite can belong to, and be run on
 	Entries []registry.Listed
 	// EntryTotal is how many entries there are; Entries may be the first only.
-	EntryTotal   int
-	Troubles     []trouble // why the suite cannot be saved or run
-	listing.Size           // of the runs
-	Runs         []runs.Run
-	Run          runForm
-	Agents       []choice // that can work on the cases
-	Improve      improvePart
+	EntryTotal int
+	Troubles   []trouble // why the suite cannot be saved or run
+	table.Size           // of the runs
+	Runs       []runs.Run
+	Run        runForm
+	Agents     []choice // that can work on the cases
+	Improve    improvePart
 }
 
 // suiteForm is the input of the form. Version is that of the suite when the form was

@@ -6,12 +6,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // suitesView is a page of the list of suites.
 type suitesView struct {
-	listing.Size
+	table.Size
 	Rows    []suiteRow
 	Kinds   []suites.VerifierKind // that the list can be filtered by
 	Sources []sources.Source      // that an imported suite can belong to
@@ -48,7 +48,7 @@ func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 		return view, err
 	}
 	view = suitesView{
-		Size: listing.Size{Total: total, PerPage: suitesPerPage}, Rows: make([]suiteRow, len(found)), Kinds: verifierKinds,
+		Size: table.Size{Total: total, PerPage: suitesPerPage}, Rows: make([]suiteRow, len(found)), Kinds: verifierKinds,
 	}
 	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
 		return view, err

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // A visit is one request for a page. It embeds the request, so that handlers read
@@ -21,7 +21,7 @@ type visit struct {
 	Caller    access.Caller // zero on public pages without a session
 	sessionID string
 	page      string // the address of the page that a form was sent from; "" if none was
-	list      listing.Request
+	list      table.Request
 }
 
 // policy is the Content-Security-Policy. It keeps pages from running or loading
@@ -36,7 +36,7 @@ func (s *Service) handler(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		setHeaders(w.Header())
 		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
-		v.list = listing.Request{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
+		v.list = table.Request{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
 		// A form that was refused is shown at its own address, see frame.Address.
 		if r.method == http.MethodPost {
 			v.page = addressOf(r.page, req.URL.EscapedPath())

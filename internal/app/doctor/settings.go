@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
-	"github.com/whetstone-dev/whetstone/internal/identity/oidc/github"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/githuboauth"
 	"github.com/whetstone-dev/whetstone/internal/platform/datadir"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
@@ -58,7 +58,7 @@ func checkProviders(ctx context.Context, c config.Config) (findings []invariants
 		setting := "--oidc " + p.Name + "=ISSUER"
 		if p.GitHub {
 			check, setting = "github "+p.Name, "--github "+p.Name+"=URL"
-			err = (&github.Client{HTTP: client, URL: p.Issuer}).Check(ctx)
+			err = (&githuboauth.Client{HTTP: client, URL: p.Issuer}).Check(ctx)
 		} else {
 			_, err = keys.Discover(ctx, p.Issuer)
 		}

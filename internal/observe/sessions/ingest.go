@@ -391,9 +391,9 @@ func (in *ingestion) writeSessions(ctx context.Context) error {
 		if !equalCounts(s, old) {
 			changed = append(changed, s)
 		}
-		if !(s.Agent == old.Agent && s.StartedAt.Equal(old.StartedAt) && s.ToolErrors == old.ToolErrors &&
-			s.FactErrors == old.FactErrors && s.Outcome == old.Outcome &&
-			s.ReportedAt.Equal(old.ReportedAt)) {
+		if s.Agent != old.Agent || !s.StartedAt.Equal(old.StartedAt) || s.ToolErrors != old.ToolErrors ||
+			s.FactErrors != old.FactErrors || s.Outcome != old.Outcome ||
+			!s.ReportedAt.Equal(old.ReportedAt) {
 			relisted = append(relisted, s)
 		}
 		if !s.StartedAt.Equal(old.StartedAt) {

@@ -41,4 +41,3 @@ func TestClockSetBack(t *testing.T) {
 		t.Error(err)
 	}
 }
-

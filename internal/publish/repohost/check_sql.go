@@ -5,14 +5,14 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // Check finds deliveries and commits that are stuck, contested accounts, connections
 // whose CODEOWNERS file stopped counting, and invalid tag patterns.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
-	findings, err := attempt.Check(ctx, q)
+	findings, err := publication.Check(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// NewEntry, in place of an entry's id, makes ConnectChosen create an entry.
+// NewEntry in place of an entry's id makes ConnectChosen create an entry.
 const NewEntry = "new"
 
 // ConnectChosen is Connect for a person who picks the entry from a list. The skill in the

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
@@ -237,7 +237,7 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 	if err != nil {
 		return err
 	}
-	var attempts []attempt.Attempt
+	var attempts []publication.Attempt
 	for _, c := range connections {
 		for _, p := range e.Pushes {
 			a, ok, err := s.attemptForPush(ctx, c, p)
@@ -268,10 +268,10 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 
 // attemptForPush returns the attempt that a push causes for a connection; ok is false if
 // it causes none. Deleting a ref doesn't unpublish anything.
-func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a attempt.Attempt, ok bool, err error) {
-	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, attempt.ByPush
+func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a publication.Attempt, ok bool, err error) {
+	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, publication.ByPush
 	if name := p.Tag(); name != "" {
-		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, attempt.ByTag
+		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, publication.ByTag
 	}
 	if p.After == "" || r.Name == "" || !c.publishes(r) {
 		return a, false, nil
@@ -295,7 +295,7 @@ func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push)
 }
 
 // queueAttempts queues attempts in order, and a publish job for each connection.
-func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []attempt.Attempt) error {
+func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []publication.Attempt) error {
 	for _, a := range attempts {
 		if _, err := s.queueAttempt(ctx, tx, a); err != nil {
 			return err
@@ -309,12 +309,12 @@ func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []at
 
 // queueAttempt queues an attempt and returns its id. An attempt belongs to one delivery:
 // if it was queued for another, that one may be finished by losing it.
-func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a attempt.Attempt) (string, error) {
-	before, err := attempt.DeliveryWaitingFor(ctx, tx, a)
+func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a publication.Attempt) (string, error) {
+	before, err := publication.DeliveryWaitingFor(ctx, tx, a)
 	if err != nil {
 		return "", err
 	}
-	id, err := attempt.Upsert(ctx, tx, a)
+	id, err := publication.Upsert(ctx, tx, a)
 	if err != nil || before == "" || a.DeliveryID != nil && *a.DeliveryID == before {
 		return id, err
 	}

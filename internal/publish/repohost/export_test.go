@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // SetBackoff replaces the waits after failures of the code host.
@@ -15,7 +15,7 @@ func (s *Service) SetBackoff(waits []time.Duration) { s.Backoff = waits }
 func (s *Service) SetSyncTimeout(d time.Duration) { s.syncTimeout = d }
 
 // PublishNext publishes one attempt, as its job does.
-func (s *Service) PublishNext(ctx context.Context, a attempt.Attempt) error {
+func (s *Service) PublishNext(ctx context.Context, a publication.Attempt) error {
 	return s.publishNext(ctx, a)
 }
 
@@ -25,8 +25,8 @@ func (s *Service) ProcessDelivery(ctx context.Context, id string) error {
 }
 
 // OldestQueued reads the attempt that a worker publishes next.
-func (s *Service) OldestQueued(ctx context.Context, connectionID string) (attempt.Attempt, error) {
-	return attempt.OldestQueued(ctx, s.DB, connectionID)
+func (s *Service) OldestQueued(ctx context.Context, connectionID string) (publication.Attempt, error) {
+	return publication.OldestQueued(ctx, s.DB, connectionID)
 }
 
 // WriteBack reports an attempt, as its job does.

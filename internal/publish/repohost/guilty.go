@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // A Commit is the commit that a version came from, and what may be reported about it.
@@ -23,7 +23,7 @@ type Commit struct {
 // CommitOf returns the commit that a version was published from. It's fault.NotFound if
 // the version didn't come from a connected repository.
 func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (c Commit, err error) {
-	a, err := attempt.OfVersion(ctx, q, orgID, entryID, version)
+	a, err := publication.OfVersion(ctx, q, orgID, entryID, version)
 	if err != nil {
 		return c, err
 	}
@@ -36,7 +36,7 @@ func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID,
 	return Commit{a.ConnectionID, a.ID, a.Commit, on, connection.OpenIssues && mode != ModeOff}, err
 }
 
-// ErrBusy: an attempt is being reported right now; retry soon.
+// ErrBusy says that an attempt is being reported right now; retry soon.
 var ErrBusy = errors.New("the attempt is being reported")
 
 // FailCommit turns the status and check run of an attempt's commit into a failure with
@@ -49,7 +49,7 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 		return err
 	}
 	defer held.Release(ctx, s.Log)
-	a, err := attempt.ByID(ctx, s.DB, attemptID)
+	a, err := publication.ByID(ctx, s.DB, attemptID)
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err != nil {
 		return err
 	}
-	if a.WriteBack == attempt.Pending { // store this first: after a crash, the pending job would overwrite the failure
-		a.WriteBack, a.WriteBackDetail = attempt.Success, "the rollback of the version was reported instead"
-		if err := attempt.UpdateWriteBack(ctx, s.DB, a); err != nil {
+	if a.WriteBack == publication.Pending { // store this first: after a crash, the pending job would overwrite the failure
+		a.WriteBack, a.WriteBackDetail = publication.Success, "the rollback of the version was reported instead"
+		if err := publication.UpdateWriteBack(ctx, s.DB, a); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err == nil {
 		a.CheckRunID, a.Reported = &check.ID, rolledBack
 	}
-	return attempt.UpdateWriteBack(ctx, s.DB, a)
+	return publication.UpdateWriteBack(ctx, s.DB, a)
 }
 
 // rolledBack takes the gate's place in a check run about a rollback.

@@ -13,9 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
@@ -45,7 +45,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 	}
 	defer held.Release(ctx, s.Log)
 	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
-		a, err := attempt.OldestQueued(ctx, s.DB, connectionID)
+		a, err := publication.OldestQueued(ctx, s.DB, connectionID)
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
@@ -65,7 +65,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 
 // publishNext publishes one attempt. A transient failure of the code host is returned as
 // an error that retries the job with backoff, until the backoff is exhausted.
-func (s *Service) publishNext(ctx context.Context, a attempt.Attempt) error {
+func (s *Service) publishNext(ctx context.Context, a publication.Attempt) error {
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted with its attempts
@@ -79,20 +79,20 @@ func (s *Service) publishNext(ctx context.Context, a attempt.Attempt) error {
 	if err == nil || !mayRetry || ctx.Err() != nil {
 		return err
 	}
-	if err := attempt.CountTry(ctx, s.DB, a, userMessage(err)); err != nil {
+	if err := publication.CountTry(ctx, s.DB, a, userMessage(err)); err != nil {
 		return err
 	}
 	return retryAfter(err, s.backoffAfter(a.Tries))
 }
 
 // newAttempt returns an attempt that is not queued yet.
-func newAttempt(c Connection, r refs.Ref, commit string, cause attempt.Cause) attempt.Attempt {
-	return attempt.Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
+func newAttempt(c Connection, r refs.Ref, commit string, cause publication.Cause) publication.Attempt {
+	return publication.Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
 }
 
 // tryPublish publishes one attempt and records the outcome. If mayRetry, a transient
 // error is returned instead, and the attempt stays queued.
-func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attempt, mayRetry bool) (attempt.Attempt, error) {
+func (s *Service) tryPublish(ctx context.Context, c Connection, a publication.Attempt, mayRetry bool) (publication.Attempt, error) {
 	a.AttemptedAt = store.Now()
 	a.Tries++
 	if err := s.publish(ctx, c, &a); err != nil {
@@ -102,9 +102,9 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attemp
 		s.Log.Info("a commit was not published", "connection", c.ID, "commit", a.Commit, "error", err)
 		// Refused is final for this commit. Failures that depend on the code host or the
 		// installation may go away: reconcile retries Failed ones.
-		a.Status, a.Message = attempt.Refused, userMessage(err)
+		a.Status, a.Message = publication.Refused, userMessage(err)
 		if isTransient(err) || fault.Is(err, fault.Denied) {
-			a.Status = attempt.Failed
+			a.Status = publication.Failed
 		}
 	}
 	return a, s.finishAttempt(ctx, c, &a)
@@ -112,7 +112,7 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attemp
 
 // finishAttempt stores the outcome of an attempt together with its consequences: the
 // write-back job, the end of its delivery.
-func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.Attempt) error {
+func (s *Service) finishAttempt(ctx context.Context, c Connection, a *publication.Attempt) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if a.Version != nil {
 			// Lock the entry, so that a gate that ends now either finds the attempt, or
@@ -125,14 +125,14 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 		if err != nil {
 			return err
 		}
-		a.WriteBack = attempt.Disabled
+		a.WriteBack = publication.Disabled
 		if mode != ModeOff && c.WriteBackEnabled {
-			a.WriteBack = attempt.Pending
+			a.WriteBack = publication.Pending
 			if err := s.enqueueWriteBack(ctx, tx, a.ID, c.OrgID); err != nil {
 				return err
 			}
 		}
-		waiting, err := attempt.Update(ctx, tx, *a)
+		waiting, err := publication.Update(ctx, tx, *a)
 		if err != nil {
 			return err
 		}
@@ -150,18 +150,18 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 
 // publish makes a version of an attempt's commit and sets the attempt's status. It
 // returns an error only if the outcome is unknown.
-func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt) error {
+func (s *Service) publish(ctx context.Context, c Connection, a *publication.Attempt) error {
 	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
 	if err != nil {
 		return err
 	}
 	if c.left(a.Ref()) {
-		a.Status, a.Message = attempt.Skipped, "The connection has published from somewhere else since this was pushed"
+		a.Status, a.Message = publication.Skipped, "The connection has published from somewhere else since this was pushed"
 		return nil
 	}
 	repo, err := s.repoOf(ctx, c)
 	if fault.Is(err, fault.Conflict) { // suspended or unbound in the meantime
-		a.Status, a.Message = attempt.Failed, userMessage(err)
+		a.Status, a.Message = publication.Failed, userMessage(err)
 		return nil
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 	}
 	commit, err := s.Host.Resolve(ctx, repo, a.Commit)
 	if fault.Is(err, fault.NotFound) {
-		a.Status, a.Message = attempt.Skipped, "The commit is not in the repository, or the installation no longer sees it"
+		a.Status, a.Message = publication.Skipped, "The commit is not in the repository, or the installation no longer sees it"
 		return nil
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 			return err
 		}
 		if refusal != "" {
-			a.Status, a.Message = attempt.Refused, refusal
+			a.Status, a.Message = publication.Refused, refusal
 			return nil
 		}
 	}
@@ -199,7 +199,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 	p.Package = pkg
 	if a.RefKind == refs.Branch && !c.PublishUnchanged {
 		// A push that leaves the folder as it was gives no version.
-		if p.Unless, err = attempt.LastBranchVersion(ctx, s.DB, c.ID); err != nil {
+		if p.Unless, err = publication.LastBranchVersion(ctx, s.DB, c.ID); err != nil {
 			return err
 		}
 	}
@@ -226,35 +226,35 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 
 // newPublication converts an attempt for the registry. A manual sync of a branch accepts
 // any version with the same content; a push wants one of its own unless nothing changed.
-func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registry.RepoPublication {
+func newPublication(c Connection, a publication.Attempt, commit host.Commit) registry.RepoPublication {
 	// The first line of the commit message becomes the change summary.
 	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
 	p := registry.RepoPublication{
 		OrgID: c.OrgID, UserID: c.CreatedBy, ChosenBy: c.ChosenBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
 		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
 		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA,
-		SourcePath: c.SkillPath, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
+		SourcePath: c.SkillPath, AnyVersion: a.Cause == publication.BySync && a.RefKind == refs.Branch,
 	}
-	if a.Cause == attempt.BySync {
+	if a.Cause == publication.BySync {
 		p.Source = registry.FromRepohostDirect
 	}
 	return p
 }
 
 // publishVersion publishes, and describes the outcome in the attempt's message.
-func (s *Service) publishVersion(ctx context.Context, a *attempt.Attempt, p registry.RepoPublication) error {
+func (s *Service) publishVersion(ctx context.Context, a *publication.Attempt, p registry.RepoPublication) error {
 	v, made, err := s.Registry.PublishRepo(ctx, p)
 	if err != nil {
 		return err
 	}
 	a.Version, a.PublishedAt = &v.Version, &v.PushedAt
-	a.Status, a.Message = attempt.Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
+	a.Status, a.Message = publication.Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
 	if made {
 		from := a.SourceRef()
 		if host.IsSHA(from) {
 			from = from[:7]
 		}
-		a.Status, a.Message = attempt.Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
+		a.Status, a.Message = publication.Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
 		if v.State == registry.Candidate {
 			until := "it is approved"
 			if v.GateID != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
@@ -434,7 +434,7 @@ func TestDeletedUnderWorker(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		if err := w.service.PublishNext(t.Context(), attempt.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
+		if err := w.service.PublishNext(t.Context(), publication.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
 			t.Errorf("the worker fails: %v", err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // OnPull is a hook of pull requests: they are gated, or were opened for a proposal.
@@ -128,11 +128,11 @@ func (s *Service) rerun(ctx context.Context, d Delivery, e host.Event) error {
 
 // rerunFor reruns what concerns one connection, and returns how many things it started.
 func (s *Service) rerunFor(ctx context.Context, c Connection, r host.Rerun) (count int, err error) {
-	all, err := attempt.OfCommit(ctx, s.DB, c.ID, r.Commit)
+	all, err := publication.OfCommit(ctx, s.DB, c.ID, r.Commit)
 	if err != nil {
 		return 0, err
 	}
-	var failed []attempt.Attempt
+	var failed []publication.Attempt
 	for _, a := range all {
 		switch {
 		// Re-run of a single check run names the attempt that the run is about.

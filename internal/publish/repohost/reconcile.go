@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
@@ -83,7 +83,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 	if err != nil {
 		return err
 	}
-	known, err := attempt.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
+	known, err := publication.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
 	if err != nil {
 		return err
 	}
@@ -112,13 +112,13 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 // weren't attempted at their commit, tags in version order. queued: some attempt is still
 // in the queue.
 func missingAttempts(c Connection, found host.Refs,
-	known map[attempt.At]attempt.Status,
-) (attempts []attempt.Attempt, queued bool) {
+	known map[publication.At]publication.Status,
+) (attempts []publication.Attempt, queued bool) {
 	add := func(r refs.Ref, commit string) {
-		status, attempted := known[attempt.At{Ref: r, Commit: commit}]
-		queued = queued || status == attempt.Queued
+		status, attempted := known[publication.At{Ref: r, Commit: commit}]
+		queued = queued || status == publication.Queued
 		if !attempted {
-			attempts = append(attempts, newAttempt(c, r, commit, attempt.ByReconcile))
+			attempts = append(attempts, newAttempt(c, r, commit, publication.ByReconcile))
 		}
 	}
 	if head := found.Heads[c.DefaultBranch]; head != "" {

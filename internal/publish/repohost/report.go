@@ -6,7 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // A Report is the content of a commit's status and check run.
@@ -30,7 +30,7 @@ type OnReport interface {
 
 // reportOf returns the current report for an attempt's commit: the gate's, if there was
 // one.
-func (s *Service) reportOf(ctx context.Context, c Connection, a attempt.Attempt) (Report, error) {
+func (s *Service) reportOf(ctx context.Context, c Connection, a publication.Attempt) (Report, error) {
 	if s.OnReport != nil && a.Version != nil {
 		report, gated, err := s.OnReport.ReportOf(ctx, c, *a.Version)
 		if err != nil || gated {
@@ -52,7 +52,7 @@ func (s *Service) reportOf(ctx context.Context, c Connection, a attempt.Attempt)
 // VersionDecided updates the commits of a version after a decision about it, with a
 // sentence that says what was decided. The caller has locked the entry.
 func (s *Service) VersionDecided(ctx context.Context, tx *store.Tx, orgID, entryID, version, message string) error {
-	all, err := attempt.AllOfVersion(ctx, tx, orgID, entryID, version)
+	all, err := publication.AllOfVersion(ctx, tx, orgID, entryID, version)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -69,12 +69,12 @@ func (s *Service) VersionDecided(ctx context.Context, tx *store.Tx, orgID, entry
 		}
 		// Without write-back the message is still shown on our pages.
 		if mode == ModeOff || !c.WriteBackEnabled {
-			if err := attempt.SetMessage(ctx, tx, a, message); err != nil {
+			if err := publication.SetMessage(ctx, tx, a, message); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := attempt.AskWriteBack(ctx, tx, a, message); err != nil {
+		if err := publication.AskWriteBack(ctx, tx, a, message); err != nil {
 			return err
 		}
 		if err := s.enqueueWriteBack(ctx, tx, a.ID, c.OrgID); err != nil {

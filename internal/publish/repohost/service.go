@@ -14,8 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
@@ -386,12 +386,12 @@ func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (
 
 // Connections returns the organisation's connections, oldest first, and the last finished
 // attempt of each by connection id.
-func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]attempt.Attempt, error) {
+func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]publication.Attempt, error) {
 	all, err := connectionsOfOrg(ctx, s.DB, orgID)
 	if err != nil {
 		return nil, nil, err
 	}
-	last, err := attempt.Last(ctx, s.DB, orgID)
+	last, err := publication.Last(ctx, s.DB, orgID)
 	return all, last, err
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
@@ -29,14 +29,14 @@ const (
 // missing, even without AutoPublish. It returns the attempt to show: the head if that
 // failed, else the last release that was published, else the head. An error means that
 // the code host couldn't be reached in time; everything else is an outcome.
-func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ attempt.Attempt, err error) {
+func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ publication.Attempt, err error) {
 	defer fault.Wrap(&err, "sync connection %s", id)
 	ctx, cancel := s.withSyncTimeout(ctx)
 	defer cancel()
 	defer explainTimeout(ctx, &err)
 	c, err := connectionOfOrg(ctx, s.DB, orgID, id, "")
 	if err != nil {
-		return c, attempt.Attempt{}, err
+		return c, publication.Attempt{}, err
 	}
 	var found host.Refs
 	repo, err := s.repoOf(ctx, c)
@@ -44,19 +44,19 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ a
 		found, err = s.Host.Refs(ctx, repo)
 	}
 	if err != nil && isTransient(err) {
-		return c, attempt.Attempt{}, asGatewayError(err)
+		return c, publication.Attempt{}, asGatewayError(err)
 	}
 	if err != nil {
-		return c, newSyncResult(c, attempt.Failed, userMessage(err)), nil
+		return c, newSyncResult(c, publication.Failed, userMessage(err)), nil
 	}
-	known, err := attempt.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
+	known, err := publication.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
 	if err != nil {
-		return c, attempt.Attempt{}, err
+		return c, publication.Attempt{}, err
 	}
 	// A worker may be publishing for the connection; wait for its turn to end.
 	held, err := lease.Wait(ctx, s.DB, id)
 	if err != nil {
-		return c, attempt.Attempt{}, err
+		return c, publication.Attempt{}, err
 	}
 	defer held.Release(ctx, s.Log)
 	a, err := s.syncRefs(ctx, c, found, known, held)
@@ -76,29 +76,29 @@ func explainTimeout(ctx context.Context, err *error) {
 }
 
 // newSyncResult is the result of a sync without any attempt.
-func newSyncResult(c Connection, status attempt.Status, message string) attempt.Attempt {
-	return attempt.Attempt{
-		OrgID: c.OrgID, ConnectionID: c.ID, Cause: attempt.BySync, Status: status, Message: message,
-		AttemptedAt: store.Now(), WriteBack: attempt.Disabled,
+func newSyncResult(c Connection, status publication.Status, message string) publication.Attempt {
+	return publication.Attempt{
+		OrgID: c.OrgID, ConnectionID: c.ID, Cause: publication.BySync, Status: status, Message: message,
+		AttemptedAt: store.Now(), WriteBack: publication.Disabled,
 	}
 }
 
 // syncRefs publishes the head of the branch and the newest tags now, and leaves older
 // tags to a job.
 func (s *Service) syncRefs(
-	ctx context.Context, c Connection, found host.Refs, known map[attempt.At]attempt.Status, held *lease.Lease,
-) (attempt.Attempt, error) {
+	ctx context.Context, c Connection, found host.Refs, known map[publication.At]publication.Status, held *lease.Lease,
+) (publication.Attempt, error) {
 	set, problem := c.tags()
 	// Tags that were published at this commit need no attempt.
 	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
-		status := known[attempt.At{Ref: refs.Ref{Kind: refs.Tag, Name: name}, Commit: found.Tags[name]}]
-		return status == attempt.Done || status == attempt.Unchanged
+		status := known[publication.At{Ref: refs.Ref{Kind: refs.Tag, Name: name}, Commit: found.Tags[name]}]
+		return status == publication.Done || status == publication.Unchanged
 	})
 	later := tags[:max(0, len(tags)-inlineTags)]
 	if err := s.startSync(ctx, c, found, later); err != nil {
-		return attempt.Attempt{}, err
+		return publication.Attempt{}, err
 	}
-	result := newSyncResult(c, attempt.Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish",
+	result := newSyncResult(c, publication.Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish",
 		c.DefaultBranch))
 	failed := 0
 	if head := found.Heads[c.DefaultBranch]; head != "" {
@@ -120,7 +120,7 @@ func (s *Service) syncRefs(
 		case a.Status.Bad():
 			failed++
 		// Prefer a published release over the head of the branch.
-		case !result.Status.Bad() && (a.Status == attempt.Done || result.Status == attempt.Skipped):
+		case !result.Status.Bad() && (a.Status == publication.Done || result.Status == publication.Skipped):
 			result = a
 		}
 	}
@@ -135,9 +135,9 @@ func (s *Service) syncRefs(
 
 // startSync records the sync in the audit log and queues the tags that the job publishes.
 func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
-	attempts := make([]attempt.Attempt, len(tags))
+	attempts := make([]publication.Attempt, len(tags))
 	for i, name := range tags {
-		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], attempt.BySync)
+		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], publication.BySync)
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := c.recordAudit(ctx, tx, "repohost.connection.sync"); err != nil {
@@ -149,13 +149,13 @@ func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, 
 
 // syncOne publishes one ref now, through an attempt like any other, so that webhooks for
 // the same commit are deduplicated.
-func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a attempt.Attempt, err error) {
+func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a publication.Attempt, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, attempt.BySync))
+		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, publication.BySync))
 		if err != nil {
 			return err
 		}
-		a, err = attempt.ByID(ctx, tx, id)
+		a, err = publication.ByID(ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit 
 		return a, err
 	}
 	a, err = s.tryPublish(ctx, c, a, false)
-	if err == nil && a.Status == attempt.Failed {
+	if err == nil && a.Status == publication.Failed {
 		return a, fault.New(fault.BadGateway, "%s", a.Message)
 	}
 	return a, err

@@ -11,9 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // writeBack reports an attempt on its commit, with a commit status and a check run. The
@@ -26,9 +26,9 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 		return err
 	}
 	defer held.Release(ctx, s.Log)
-	a, err := attempt.ByID(ctx, s.DB, attemptID)
+	a, err := publication.ByID(ctx, s.DB, attemptID)
 	// Someone else reported it, or it was disabled: nothing left to do.
-	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != attempt.Pending {
+	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != publication.Pending {
 		return nil
 	}
 	if err != nil {
@@ -56,9 +56,9 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	a.WriteBack, a.WriteBackDetail = combine(parts)
 	mayRetry := retry != nil && a.WriteBackTries <= len(s.backoff())
 	if mayRetry {
-		a.WriteBack = attempt.Pending
+		a.WriteBack = publication.Pending
 	}
-	if err := attempt.UpdateWriteBack(ctx, s.DB, a); err != nil {
+	if err := publication.UpdateWriteBack(ctx, s.DB, a); err != nil {
 		return err
 	}
 	if mayRetry {
@@ -69,7 +69,7 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 
 // postPending sets a pending status on the commit before the first try. It's best effort:
 // the final status replaces it.
-func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a attempt.Attempt) {
+func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a publication.Attempt) {
 	mode, err := modeOf(ctx, s.DB, c.OrgID)
 	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
 		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
@@ -85,13 +85,13 @@ func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo,
 // A part is the outcome of one of the two kinds of reports.
 type part struct {
 	name   string
-	status attempt.WriteBackStatus
+	status publication.WriteBackStatus
 	reason string
 }
 
 // postOutcome sends the status and the check run, skipping what an earlier try sent. The
 // error, if any, is transient and worth a retry.
-func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Attempt, report Report) ([]part, error) {
+func (s *Service) postOutcome(ctx context.Context, c Connection, a *publication.Attempt, report Report) ([]part, error) {
 	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return []part{outcome("statuses", err), outcome("checks", err)}, nil
@@ -126,19 +126,19 @@ func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Atte
 func outcome(name string, err error) part {
 	switch {
 	case err == nil:
-		return part{name, attempt.Success, ""}
+		return part{name, publication.Success, ""}
 	case errors.Is(err, host.ErrUnsupported):
-		return part{name, attempt.Unsupported, "the code host has none"}
+		return part{name, publication.Unsupported, "the code host has none"}
 	case fault.Is(err, fault.Denied), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
-		return part{name, attempt.Unsupported, userMessage(err)}
+		return part{name, publication.Unsupported, userMessage(err)}
 	}
-	return part{name, attempt.WriteFailed, userMessage(err)}
+	return part{name, publication.WriteFailed, userMessage(err)}
 }
 
 // combine returns the worst status and the details of all parts, e.g. "statuses: success;
 // checks: unsupported (the code host has none)".
-func combine(parts []part) (attempt.WriteBackStatus, string) {
-	status := attempt.Success
+func combine(parts []part) (publication.WriteBackStatus, string) {
+	status := publication.Success
 	var details []string
 	for _, p := range parts {
 		text := fmt.Sprintf("%s: %s", p.name, p.status)
@@ -146,7 +146,7 @@ func combine(parts []part) (attempt.WriteBackStatus, string) {
 			text += " (" + p.reason + ")"
 		}
 		details = append(details, text)
-		if p.status == attempt.WriteFailed || p.status == attempt.Unsupported && status == attempt.Success {
+		if p.status == publication.WriteFailed || p.status == publication.Unsupported && status == publication.Success {
 			status = p.status
 		}
 	}
@@ -154,15 +154,15 @@ func combine(parts []part) (attempt.WriteBackStatus, string) {
 }
 
 // stateOf maps an attempt's status to a commit status. Nothing to publish is a success.
-func stateOf(a attempt.Attempt) host.State {
+func stateOf(a publication.Attempt) host.State {
 	switch a.Status {
-	case attempt.Done, attempt.Unchanged, attempt.Skipped:
+	case publication.Done, publication.Unchanged, publication.Skipped:
 		return host.StateSuccess
-	case attempt.Refused:
+	case publication.Refused:
 		return host.StateFailure
-	case attempt.Queued:
+	case publication.Queued:
 		return host.StatePending
-	case attempt.Failed:
+	case publication.Failed:
 	}
 	return host.StateError
 }
@@ -172,7 +172,7 @@ func (s *Service) entryURL(c Connection) string { return s.PublicURL + "/registr
 
 // checkRun returns the check run of an attempt. Annotations can't be removed from a check
 // run, so another gate needs a new run, identified by attempt and gate.
-func (s *Service) checkRun(c Connection, a attempt.Attempt, report Report) host.Check {
+func (s *Service) checkRun(c Connection, a publication.Attempt, report Report) host.Check {
 	check := host.Check{
 		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: report.URL,
 		Conclusion: report.Conclusion, Title: report.Title, Summary: report.Summary, CompletedAt: store.Now(),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
@@ -45,10 +45,10 @@ type PullOutput struct {
 	Verdict      *decision.Verdict `json:"verdict" enum:"pass,block,inconclusive,skipped" doc:"Of the gate; null until it has decided"`
 	CommentID    *int64            `json:"comment_id" doc:"Of the comment on the code host; null: there is none"`
 
-	WriteBackStatus attempt.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported" doc:"Of its check or status"`
-	WriteBackDetail string                  `json:"write_back_detail"`
-	CreatedAt       httpapi.Time            `json:"created_at" doc:"When it was first seen"`
-	UpdatedAt       httpapi.Time            `json:"updated_at"`
+	WriteBackStatus publication.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported" doc:"Of its check or status"`
+	WriteBackDetail string                      `json:"write_back_detail"`
+	CreatedAt       httpapi.Time                `json:"created_at" doc:"When it was first seen"`
+	UpdatedAt       httpapi.Time                `json:"updated_at"`
 }
 
 type listInput struct {

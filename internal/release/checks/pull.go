@@ -15,9 +15,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
@@ -50,7 +50,7 @@ type Pull struct {
 	// Asked is a version number: a report that ends after another was asked for doesn't
 	// overwrite that.
 	Asked           int // how often a write-back was asked for
-	WriteBack       attempt.WriteBackStatus
+	WriteBack       publication.WriteBackStatus
 	WriteBackDetail string
 	WriteBackTries  int
 	// Reported is head and gate, e.g. "5f0c.../0192..."; another head gets another check-run.

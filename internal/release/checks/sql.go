@@ -6,8 +6,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 const columns = `id, org_id, connection_id, entry_id, repo_id, number, title, url, head_sha, status, message, findings, source_id,
@@ -47,7 +47,7 @@ func updatePull(ctx context.Context, tx *store.Tx, p Pull) error {
 		UPDATE pull_requests SET title = $2, url = $3, head_sha = $4, status = $5, message = $6, findings = $7, source_id = $8,
 			gate_id = $9, again = $10, tries = $11, asked = asked + 1, write_back_status = $12, write_back_tries = 0, updated_at = $13
 		WHERE id = $1`, p.ID, p.Title, p.URL, p.Head, p.Status, p.Message, string(found), p.SourceID, p.GateID, p.Again, p.Tries,
-		attempt.Pending, store.Micros(store.Now()))
+		publication.Pending, store.Micros(store.Now()))
 	return err
 }
 

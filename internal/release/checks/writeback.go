@@ -12,9 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
@@ -23,7 +23,7 @@ import (
 // its status. The job may run twice: the check is updated by its id, and the status is
 // replaced.
 func (s *Service) report(ctx context.Context, c repohost.Connection, p Pull) error {
-	if p.WriteBack != attempt.Pending {
+	if p.WriteBack != publication.Pending {
 		return nil
 	}
 	r, said, err := s.reportOfPull(ctx, c, p)
@@ -35,7 +35,7 @@ func (s *Service) report(ctx context.Context, c repohost.Connection, p Pull) err
 		return err
 	}
 	if !said || mode == repohost.ModeOff {
-		p.WriteBack, p.WriteBackDetail = attempt.Disabled, ""
+		p.WriteBack, p.WriteBackDetail = publication.Disabled, ""
 		return updateReport(ctx, s.DB, p)
 	}
 	cause := s.post(ctx, c, &p, r)
@@ -46,23 +46,23 @@ func (s *Service) report(ctx context.Context, c repohost.Connection, p Pull) err
 	again := s.Repohost.RetryLater(cause, p.WriteBackTries)
 	p.WriteBack, p.WriteBackDetail = writeBack(cause)
 	if again != nil {
-		p.WriteBack = attempt.Pending
+		p.WriteBack = publication.Pending
 	}
 	return errors.Join(updateReport(ctx, s.DB, p), again)
 }
 
 // writeBack is what came of a write to the code host. Unsupported isn't retried, because only a
 // person can change it: by a permission or a setting.
-func writeBack(err error) (attempt.WriteBackStatus, string) {
+func writeBack(err error) (publication.WriteBackStatus, string) {
 	switch {
 	case err == nil:
-		return attempt.Success, ""
+		return publication.Success, ""
 	case errors.Is(err, host.ErrUnsupported):
-		return attempt.Unsupported, "the code host has no checks"
+		return publication.Unsupported, "the code host has no checks"
 	case fault.Is(err, fault.Denied), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
-		return attempt.Unsupported, repohost.UserMessage(err)
+		return publication.Unsupported, repohost.UserMessage(err)
 	}
-	return attempt.WriteFailed, repohost.UserMessage(err)
+	return publication.WriteFailed, repohost.UserMessage(err)
 }
 
 // reportOfPull is what a pull request's check says; false if it says nothing.

@@ -8,12 +8,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
-	"github.com/whetstone-dev/whetstone/internal/identity/oidc/github"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/githuboauth"
 )
 
 // github makes a client for the provider's settings. It has no state of its own.
-func (s *Service) github(p Provider) *github.Client {
-	return &github.Client{
+func (s *Service) github(p Provider) *githuboauth.Client {
+	return &githuboauth.Client{
 		HTTP: s.HTTP, URL: p.Issuer, ID: p.ClientID, Secret: p.Secret, Redirect: s.redirect(p), Groups: p.asksGroups(),
 	}
 }
@@ -39,7 +39,7 @@ const noReply = "@users.noreply."
 
 // readGitHub is read for GitHub. The login, which another account can take over, says
 // nothing about who somebody is.
-func (p Provider) readGitHub(got github.Person) (person, error) {
+func (p Provider) readGitHub(got githuboauth.Person) (person, error) {
 	who := person{
 		issuer: p.Issuer, subject: strconv.FormatInt(got.ID, 10),
 		name:  text.TruncateRunes(text.PlainLine(got.Name), maxName),

@@ -127,7 +127,8 @@ func isTest(c command) bool {
 		i := slices.Index(arguments, first)
 		return testScript.MatchString(subcommand(arguments[i+1:]))
 	case slices.Contains(buildTools, name):
-		return !slices.Contains(arguments, "-n") && !(strings.HasPrefix(name, "gradle") && (slices.Contains(arguments, "-x") || slices.Contains(arguments, "-m"))) && slices.ContainsFunc(arguments, testTarget.MatchString)
+		without := strings.HasPrefix(name, "gradle") && (slices.Contains(arguments, "-x") || slices.Contains(arguments, "-m"))
+		return !without && !slices.Contains(arguments, "-n") && slices.ContainsFunc(arguments, testTarget.MatchString)
 	case name == "node":
 		return slices.Contains(arguments, "--test")
 	}

@@ -1,6 +1,3 @@
-// Written returns the files of a case that was imported from a folder. An unchanged
-// case keeps its files. A changed one gets a case.yaml with its fields, and with what
-// else the folder defined.
 package plugineval
 
 import (

@@ -1,5 +1,3 @@
-// A Grader is one of several criteria of a case, as in `claude plugin eval`. Either a
-// GraderCheck decides it, or a judge.
 package verify
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // ConnectionPath is the path parameter of the routes of one connection.
@@ -44,19 +44,19 @@ type connectionOutput struct {
 
 // lastAttemptOutput is an attempt as the list of connections shows it.
 type lastAttemptOutput struct {
-	Status          string                  `json:"status" enum:"published,unchanged,skipped,failed"`
-	Trigger         attempt.Cause           `json:"trigger" enum:"push,tag,sync,reconcile"`
-	Version         *string                 `json:"version"`
-	SourceRef       string                  `json:"source_ref"`
-	Message         string                  `json:"message"`
-	WriteBackStatus attempt.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
-	WriteBackDetail string                  `json:"write_back_detail,omitempty" doc:"What came of statuses and check-runs"`
-	CheckRunID      *string                 `json:"check_run_id,omitempty"`
-	AttemptedAt     httpapi.Time            `json:"attempted_at"`
+	Status          string                      `json:"status" enum:"published,unchanged,skipped,failed"`
+	Trigger         publication.Cause           `json:"trigger" enum:"push,tag,sync,reconcile"`
+	Version         *string                     `json:"version"`
+	SourceRef       string                      `json:"source_ref"`
+	Message         string                      `json:"message"`
+	WriteBackStatus publication.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
+	WriteBackDetail string                      `json:"write_back_detail,omitempty" doc:"What came of statuses and check-runs"`
+	CheckRunID      *string                     `json:"check_run_id,omitempty"`
+	AttemptedAt     httpapi.Time                `json:"attempted_at"`
 }
 
 // newConnectionOutput takes the last finished attempt, nil if there is none yet.
-func newConnectionOutput(c repohost.Connection, last *attempt.Attempt) connectionOutput {
+func newConnectionOutput(c repohost.Connection, last *publication.Attempt) connectionOutput {
 	owner, name := host.Repo{FullName: c.RepoFullName}.Split()
 	out := connectionOutput{
 		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
@@ -91,7 +91,7 @@ func (a API) handleConnections(ctx context.Context, _ struct{}) (connectionsOutp
 }
 
 // attemptOf returns a pointer for the optional field of the reply.
-func attemptOf(last map[string]attempt.Attempt, id string) *attempt.Attempt {
+func attemptOf(last map[string]publication.Attempt, id string) *publication.Attempt {
 	if a, ok := last[id]; ok {
 		return &a
 	}
@@ -160,7 +160,7 @@ func (a API) handleUpdate(ctx context.Context, in updateInput) (connectionOutput
 	if err != nil {
 		return connectionOutput{}, err
 	}
-	last, err := attempt.Last(ctx, a.DB, by.OrgID)
+	last, err := publication.Last(ctx, a.DB, by.OrgID)
 	return newConnectionOutput(c, attemptOf(last, c.ID)), err
 }
 
@@ -170,16 +170,16 @@ func (a API) handleDisconnect(ctx context.Context, in ConnectionPath) (httpapi.N
 
 // syncOutput is the attempt that Sync chose to show, with the name of the commit status.
 type syncOutput struct {
-	ConnectionID    string                  `json:"connection_id" format:"uuid"`
-	Status          string                  `json:"status" enum:"published,unchanged,skipped,failed"`
-	Version         *string                 `json:"version"`
-	SourceRef       *string                 `json:"source_ref" doc:"Commit or tag"`
-	PublishedAt     *httpapi.Time           `json:"published_at"`
-	Message         string                  `json:"message"`
-	WriteBackStatus attempt.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
-	CheckRunID      *string                 `json:"check_run_id" doc:"Null until there is one"`
-	StatusContext   string                  `json:"status_context" example:"whetstone/publish/1a2b3c4d"`
-	Trigger         attempt.Cause           `json:"trigger" enum:"sync"`
+	ConnectionID    string                      `json:"connection_id" format:"uuid"`
+	Status          string                      `json:"status" enum:"published,unchanged,skipped,failed"`
+	Version         *string                     `json:"version"`
+	SourceRef       *string                     `json:"source_ref" doc:"Commit or tag"`
+	PublishedAt     *httpapi.Time               `json:"published_at"`
+	Message         string                      `json:"message"`
+	WriteBackStatus publication.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
+	CheckRunID      *string                     `json:"check_run_id" doc:"Null until there is one"`
+	StatusContext   string                      `json:"status_context" example:"whetstone/publish/1a2b3c4d"`
+	Trigger         publication.Cause           `json:"trigger" enum:"sync"`
 }
 
 // handleSync waits for the sync, within its timeout, and replies with the outcome of the

@@ -1,6 +1,6 @@
-// Package attempt stores what became of the refs that connections publish: one attempt
+// Package publication stores what became of the refs that connections publish: one attempt
 // per connection, ref and commit. It owns the table repohost_attempts for repohost.
-package attempt
+package publication
 
 import (
 	"time"

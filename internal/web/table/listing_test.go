@@ -1,4 +1,4 @@
-package listing_test
+package table_test
 
 import (
 	"net/url"
@@ -7,16 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/web/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
-func request(t *testing.T, query string, sorts ...string) listing.Request {
+func request(t *testing.T, query string, sorts ...string) table.Request {
 	t.Helper()
 	q, err := url.ParseQuery(query)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listing.Request{Path: "/rows", Query: q, Sorts: sorts}
+	return table.Request{Path: "/rows", Query: q, Sorts: sorts}
 }
 
 func TestSort(t *testing.T) {
@@ -55,7 +55,7 @@ func TestHead(t *testing.T) {
 		{"sort=at", "-at", "ascending", "/rows?sort=-at"},
 	} {
 		got := request(t, c.query, "-at", "name").Head(c.field, "Label")
-		if diff := cmp.Diff(listing.Head{Label: "Label", URL: c.url, Order: c.order}, got); diff != "" {
+		if diff := cmp.Diff(table.Head{Label: "Label", URL: c.url, Order: c.order}, got); diff != "" {
 			t.Errorf("%q by %s (-want +got):\n%s", c.query, c.field, diff)
 		}
 	}
@@ -65,12 +65,12 @@ func TestPager(t *testing.T) {
 	for _, c := range []struct {
 		query string
 		total int
-		want  listing.Pager
+		want  table.Pager
 	}{
-		{"", 312, listing.Pager{Page: 1, Pages: 7, From: 1, To: 50, Total: 312, Next: "/rows?page=2"}},
-		{"page=7&q=a", 312, listing.Pager{Page: 7, Pages: 7, From: 301, To: 312, Total: 312, Previous: "/rows?page=6&q=a"}},
-		{"page=2", 50, listing.Pager{Page: 2, Pages: 1, From: 50, To: 50, Total: 50, Previous: "/rows?page=1"}},
-		{"", 0, listing.Pager{Page: 1, Pages: 1}},
+		{"", 312, table.Pager{Page: 1, Pages: 7, From: 1, To: 50, Total: 312, Next: "/rows?page=2"}},
+		{"page=7&q=a", 312, table.Pager{Page: 7, Pages: 7, From: 301, To: 312, Total: 312, Previous: "/rows?page=6&q=a"}},
+		{"page=2", 50, table.Pager{Page: 2, Pages: 1, From: 50, To: 50, Total: 50, Previous: "/rows?page=1"}},
+		{"", 0, table.Pager{Page: 1, Pages: 1}},
 	} {
 		if diff := cmp.Diff(c.want, request(t, c.query).Pager(c.total, 50)); diff != "" {
 			t.Errorf("%q of %d (-want +got):\n%s", c.query, c.total, diff)
@@ -87,7 +87,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%q: %d, want %d", query, got, want)
 		}
 	}
-	size := listing.Size{Total: 120, PerPage: 50}
+	size := table.Size{Total: 120, PerPage: 50}
 	for query, want := range map[string]string{
 		"": "", "page=3": "", "page=4": "/rows?page=3", "page=1000000000&q=a": "/rows?page=3&q=a",
 	} {
@@ -95,7 +95,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%q: %q, want %q", query, got, want)
 		}
 	}
-	if got := request(t, "page=4").Beyond(listing.Size{PerPage: 50}); got != "" {
+	if got := request(t, "page=4").Beyond(table.Size{PerPage: 50}); got != "" {
 		t.Errorf("an empty list: %q", got)
 	}
 }
@@ -105,14 +105,14 @@ func TestRows(t *testing.T) {
 		name string
 		n    int
 	}
-	orders := map[string]listing.Order[row]{
-		"name": listing.ByText(func(r row) string { return r.name }),
-		"n":    listing.By(func(r row) int { return r.n }),
+	orders := map[string]table.Order[row]{
+		"name": table.ByText(func(r row) string { return r.name }),
+		"n":    table.By(func(r row) int { return r.n }),
 	}
 	for query, want := range map[string]string{"": "bAc", "sort=name": "Abc", "sort=-name": "cbA", "sort=n": "Abc", "sort=-n": "bcA"} {
 		rows := []row{{"b", 2}, {"A", 1}, {"c", 2}}
 		r := request(t, query, "", "name", "n")
-		listing.Sort(r, rows, orders)
+		table.Sort(r, rows, orders)
 		got := ""
 		for _, row := range rows {
 			got += row.name
@@ -121,10 +121,10 @@ func TestRows(t *testing.T) {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
-	if got := listing.Cut(request(t, "page=2"), []int{1, 2, 3}, 2); !slices.Equal(got, []int{3}) {
+	if got := table.Cut(request(t, "page=2"), []int{1, 2, 3}, 2); !slices.Equal(got, []int{3}) {
 		t.Errorf("page 2: %v", got)
 	}
-	if got := listing.Cut(request(t, "page=9"), []int{1, 2, 3}, 2); len(got) != 0 {
+	if got := table.Cut(request(t, "page=9"), []int{1, 2, 3}, 2); len(got) != 0 {
 		t.Errorf("page 9: %v", got)
 	}
 	r := request(t, "q=+PDF+")

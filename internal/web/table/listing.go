@@ -1,7 +1,7 @@
-// Package listing is what the lists of all pages have in common: the order that a head of
+// Package table is what the lists of all pages have in common: the order that a head of
 // the table chooses, the search, and the pages. It reads the address of a page, where all
 // of that is, so that a link or a bookmark shows the same rows. It owns no tables.
-package listing
+package table
 
 import (
 	"cmp"

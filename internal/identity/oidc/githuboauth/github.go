@@ -1,7 +1,7 @@
-// Package github asks GitHub who a person is: its OAuth code flow with state and PKCE,
+// Package githuboauth asks GitHub who a person is: its OAuth code flow with state and PKCE,
 // and a few requests to its API. GitHub gives no ID tokens to web applications, so this
 // is not OpenID Connect.
-package github
+package githuboauth
 
 import (
 	"context"
