@@ -54,16 +54,28 @@ func policyPath(entryID string) string {
 }
 
 type (
-	Gate            = api.Gate
-	GateCase        = api.GateCase
-	GateConfirmed   = api.GateConfirmed
-	GateFloor       = api.GateFloor
-	GateOverride    = api.GateOverride
+	// A Gate is the comparison of a pushed version with the current one, and its verdict.
+	Gate = api.Gate
+	// A GateCase has the decided trials of a case for both versions.
+	GateCase = api.GateCase
+	// GateConfirmed is the result of Fisher's exact test on the fresh trials of a case.
+	GateConfirmed = api.GateConfirmed
+	// A GateFloor is an absolute requirement of the policy, e.g. a minimum pass rate.
+	GateFloor = api.GateFloor
+	// A GateOverride is a person's decision to disregard a verdict.
+	GateOverride = api.GateOverride
+	// A GatePullRequest is one whose head commit is gated before the merge.
 	GatePullRequest = api.GatePullRequest
-	GateScore       = api.GateScore
-	GateSuite       = api.GateSuite
+	// A GateScore compares the mean scores of the two versions. The score of a case is the share
+	// of its decided trials that passed.
+	GateScore = api.GateScore
+	// A GateSuite has the results of one suite's trials.
+	GateSuite = api.GateSuite
+	// A GateSuiteChange is an edit of a suite between two gates of an entry. It's shown with the
+	// verdict, since weakening a suite is one way past a gate.
 	GateSuiteChange = api.GateSuiteChange
-	GateTrials      = api.GateTrials
+	// GateTrials counts decided trials; those with errors don't count.
+	GateTrials = api.GateTrials
 )
 
 // Gates lists the gates of an entry, or of all if the id is empty, newest first.

@@ -94,10 +94,14 @@ type EntryDetail struct {
 }
 
 type (
-	Owner      = api.Owner
-	Owners     = api.Owners
+	// An Owner is a member who owns an entry or is in a team.
+	Owner = api.Owner
+	// Owners are the people and teams that own an entry, and where that is set.
+	Owners = api.Owners
+	// An OwnersFile is the line of the repository's CODEOWNERS file that applies to the entry.
 	OwnersFile = api.OwnersFile
-	Team       = api.Team
+	// A Team is a group of members.
+	Team = api.Team
 )
 
 // A Rollback records that another version was made current.
