@@ -21,6 +21,7 @@ const (
 // run runs a program that npm installed, which must end well.
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
+	needClients(t)
 	programs := servertest.InstallNPM(t, root, "e2e/clients")
 	cmd := exec.Command(filepath.Join(programs, name), args...)
 	cmd.Env = append(os.Environ(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"),

@@ -66,13 +66,19 @@ func startSite() {
 	site.service, site.err = startService(site.dir)
 }
 
-// needSite is for tests of many runs of a client, which make e2e-clients runs: they
-// take minutes.
-func needSite(t *testing.T) {
+// needClients skips a test of clients from npm, unless make e2e-clients runs it: to
+// install them takes minutes.
+func needClients(t *testing.T) {
 	t.Helper()
 	if os.Getenv("WHETSTONE_NPM") != "required" {
 		t.Skip("`make e2e-clients` runs this")
 	}
+}
+
+// needSite is for tests of clients that use the service which most of them share.
+func needSite(t *testing.T) {
+	t.Helper()
+	needClients(t)
 	site.once.Do(startSite)
 	if site.err != nil {
 		t.Fatal(site.err)
