@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,22 +96,46 @@ func (p *process) command(t *testing.T, args ...string) []byte {
 
 // metric reads a figure that the server shows of itself.
 func (p *process) metric(ctx context.Context, name string) (int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
+	found, err := p.metrics(ctx, name+" ")
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("no metric %s", name)
+	}
 	if err != nil {
 		return 0, err
+	}
+	return found[0], nil
+}
+
+// metrics reads the figures whose names, with their labels, begin like this.
+func (p *process) metrics(ctx context.Context, prefix string) (found []int64, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
+	if err != nil {
+		return nil, err
 	}
 	res, err := p.client.HTTP.Do(req)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer res.Body.Close()
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			figure, err := strconv.ParseFloat(value, 64)
-			return int64(figure), err
+		if line := lines.Text(); strings.HasPrefix(line, prefix) {
+			figure, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, int64(figure))
 		}
 	}
-	return 0, fmt.Errorf("no metric %s", name)
+	return found, nil
+}
+
+// awaitJobs waits until no jobs are left of the kinds that begin like this.
+func (p *process) awaitJobs(t *testing.T, kinds string) {
+	t.Helper()
+	apptest.Eventually(t, "the end of "+kinds, func() bool {
+		left, err := p.metrics(t.Context(), `whetstone_jobs{kind="`+kinds)
+		return err == nil && !slices.ContainsFunc(left, func(n int64) bool { return n > 0 })
+	})
 }
 
 func (p *process) usage(t *testing.T) usage {

@@ -68,6 +68,7 @@ func walkToEvidence(b *walk, p *process) {
 
 // walkThroughReviews clears ten suggestions by keyboard, a key each.
 func walkThroughReviews(b *walk, p *process) {
+	p.awaitJobs(b.t, "sources.suggest") // they withdraw some of the demo's
 	b.signIn(p.key)
 	b.visit("/review")
 	begin := b.waiting()
