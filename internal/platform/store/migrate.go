@@ -55,7 +55,7 @@ func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB
 	if err != nil {
 		return err
 	}
-	if _, err := provider.UpTo(ctx, m.to); err != nil {
+	if err := up(ctx, provider, m.to); err != nil {
 		return err
 	}
 	if m.db.Dialect().postgres && m.to >= partitionsSince {
@@ -64,6 +64,25 @@ func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB
 		}
 	}
 	return m.db.noteOldest(ctx, m.to)
+}
+
+// maxMigrationTries bounds how often a migration is tried that PostgreSQL aborts.
+const maxMigrationTries = 10
+
+// up migrates, each file in its own transaction. A running server and a migration may wait
+// for each other's locks: PostgreSQL aborts one of the two, and the migration is tried again.
+func up(ctx context.Context, provider *goose.Provider, to int64) error {
+	for try := 1; ; try++ {
+		_, err := provider.UpTo(ctx, to)
+		if err == nil || try == maxMigrationTries || !failedWith(err, deadlockDetected, serializationFailure) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(try) * lockRetry):
+		}
+	}
 }
 
 func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) (bool, error) {

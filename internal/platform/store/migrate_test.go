@@ -1,12 +1,14 @@
 package store_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
@@ -44,6 +46,42 @@ func TestRacingStartsMigrateOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestMigrationInDeadlock has a running server that reads two tables in another order than
+// a migration alters them. PostgreSQL aborts the migration, which is made all the same.
+func TestMigrationInDeadlock(t *testing.T) {
+	t.Parallel()
+	const twoTables = 109 // alters registry_changes, and then registry_versions
+	db, err := store.Open(t.Context(), store.Options{URL: storetest.EmptyURL(t, "postgres"), MaxConns: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if err := db.MigrateTo(t.Context(), twoTables-1); err != nil {
+		t.Fatal(err)
+	}
+	var migrated errgroup.Group
+	err = db.InTx(t.Context(), func(tx *store.Tx) error {
+		// The migration shall notice the deadlock first.
+		for _, statement := range []string{"SET LOCAL deadlock_timeout = '1 h'", "LOCK TABLE registry_versions IN ACCESS SHARE MODE"} {
+			if _, err := tx.Exec(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+		migrated.Go(func() error { return db.MigrateTo(t.Context(), twoTables) })
+		for waits := 0; waits == 0; time.Sleep(5 * time.Millisecond) {
+			rows, err := db.Query(t.Context(), "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND relation = 'registry_versions'::regclass")
+			if waits, err = store.One(rows, err, "Count", store.Value[int]); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(t.Context(), "LOCK TABLE registry_changes IN ACCESS SHARE MODE")
+		return err
+	})
+	if err := errors.Join(err, migrated.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,12 +174,17 @@ func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err erro
 			tx.committed()
 			return nil
 		}
-		pgErr, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || pgErr.Code != serializationFailure && pgErr.Code != deadlockDetected && pgErr.Code != foreignKeyViolation {
+		if !failedWith(err, serializationFailure, deadlockDetected, foreignKeyViolation) {
 			return unavailable(err)
 		}
 	}
 	return err
+}
+
+// failedWith reports whether PostgreSQL answered with one of these SQLSTATEs.
+func failedWith(err error, states ...string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains(states, e.Code)
 }
 
 // unavailable turns the errors of a database that cannot be reached, or whose
