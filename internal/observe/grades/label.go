@@ -29,7 +29,7 @@ const (
 	maxReason = 300
 )
 
-// A Reason is why sessions failed.
+// A labelReason is why sessions failed.
 type labelReason struct {
 	Text string
 	// Expected means that the text is what sessions should have done, not what they

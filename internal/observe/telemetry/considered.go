@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// A Prompt is one that a skill was considered for, with the outcomes.
+// A ConsideredPrompt is one that a skill was considered for, with the outcomes.
 type ConsideredPrompt struct {
 	Ref, Text    string // Ref is the hash that Texts takes
 	Checks       int    // how often the skill was considered for it

@@ -50,7 +50,7 @@ func LineagesOfSkills(ctx context.Context, q store.Querier, orgID string, skillI
 	return all, err
 }
 
-// A Text is the SKILL.md of an entry's current version.
+// An EntryText is the SKILL.md of an entry's current version.
 type EntryText struct {
 	EntryID   string
 	VersionID string
