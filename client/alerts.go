@@ -5,48 +5,42 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
-// An Alert is a rule that watches skills.
-type Alert struct {
-	ID             string            `json:"id"`
-	SkillID        *string           `json:"skill_id"` // nil: all skills
-	Type           string            `json:"type"`
-	Threshold      float64           `json:"threshold"`
-	Sensitivity    string            `json:"sensitivity"` // point, confident or sequential
-	Action         *string           `json:"action"`      // rollback, or nil
-	Channel        string            `json:"channel"`
-	Config         map[string]string `json:"config"` // with secrets masked
-	Enabled        bool              `json:"enabled"`
-	DisabledReason *string           `json:"disabled_reason"`
-	SnoozedUntil   *time.Time        `json:"snoozed_until,omitempty"`
-	CreatedAt      time.Time         `json:"created_at"`
-	UpdatedAt      time.Time         `json:"updated_at"`
-	Warnings       []string          `json:"warnings,omitempty"`
-	SigningSecret  *string           `json:"signing_secret,omitempty"` // of a new webhook; not shown again
-	States         []AlertState      `json:"states"`                   // by skill
-}
-
-// An AlertState is how an alert is for a skill.
-type AlertState struct {
-	SkillID        string         `json:"skill_id"`
-	State          string         `json:"state"` // ok or firing
-	Since          time.Time      `json:"since"`
-	AcknowledgedBy *string        `json:"acknowledged_by"`
-	AcknowledgedAt *time.Time     `json:"acknowledged_at"`
-	SnoozedUntil   *time.Time     `json:"snoozed_until"`
-	Rollback       *AlertRollback `json:"rollback"` // nil as long as nothing had to be done
-}
-
-// An AlertRollback is a version that an alert took back and when, or why it took none
-// back: too_few_sessions (so many that Needs says), no_good_version or
-// already_rolled_back.
-type AlertRollback struct {
-	Version   string     `json:"version,omitempty"`
-	At        *time.Time `json:"at,omitempty"`
-	BlockedBy string     `json:"blocked_by,omitempty"`
-	Needs     *int64     `json:"needs,omitempty"` // graded sessions still missing
-}
+type (
+	// An Alert is a rule that watches skills, with its signing secret if that is new: when it
+	// is created, and after a change that makes a new one, e.g. to another channel.
+	Alert = api.Alert
+	// An AlertEvent is a transition of an alert. It has the figures of its time: an event is a
+	// record, and is not computed again. Which fields are set depends on the type.
+	AlertEvent = api.AlertEvent
+	// An AlertRollback has either what an alert took back and when, or why it took nothing back.
+	AlertRollback = api.AlertRollback
+	// An AlertRule is an alert. Config never has a secret in clear: an address of a chat is one,
+	// too.
+	AlertRule = api.AlertRule
+	// An AlertState is how an alert is for a skill. SnoozedUntil is that of the alert, repeated
+	// so that a state can be shown by itself.
+	AlertState = api.AlertState
+	// An Incident is a rollback by an alert, followed until no installation has the bad version.
+	// Evidence is text of its time; figures may have changed since.
+	Incident = api.Incident
+	// An IncidentCommit is the commit that a bad version came from. Detail says why marking it
+	// failed, or why nothing is written.
+	IncidentCommit = api.IncidentCommit
+	// IncidentDetail is an incident with its timeline. Devices are counted anew for each request,
+	// unlike InstallationsLeft in a list.
+	IncidentDetail = api.IncidentDetail
+	// An IncidentIssue is the issue on the code host.
+	IncidentIssue = api.IncidentIssue
+	// A Moment is an entry of the timeline. What is for programs, Text for people.
+	Moment = api.Moment
+	// A Notification is one on its way. Detail is what the channel answered, in words; attempts
+	// go on as long as NextAttemptAt is set.
+	Notification = api.Notification
+)
 
 // A NewAlert is the input of CreateAlert.
 type NewAlert struct {
@@ -89,22 +83,6 @@ func (c *Client) DeleteAlert(ctx context.Context, id string) error {
 	return err
 }
 
-// A Notification is one on its way.
-type Notification struct {
-	ID             string     `json:"id"`
-	AlertID        string     `json:"alert_id"`
-	EventID        *string    `json:"event_id"` // nil for a test
-	Channel        string     `json:"channel"`
-	Status         string     `json:"status"` // pending, retrying, delivered or failed
-	Attempts       int        `json:"attempts"`
-	ResponseStatus *int       `json:"response_status"`
-	Detail         *string    `json:"detail"`
-	RecipientID    *string    `json:"recipient_id"` // the member whom a mail to owners is for
-	CreatedAt      time.Time  `json:"created_at"`
-	AttemptedAt    *time.Time `json:"attempted_at"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
-}
-
 // TestAlert sends a test notification now.
 func (c *Client) TestAlert(ctx context.Context, id string) (Notification, error) {
 	var out struct {
@@ -127,38 +105,6 @@ func (c *Client) SnoozeAlert(ctx context.Context, id string, until *time.Time) (
 	return out, err
 }
 
-// An AlertEvent is something that an alert noticed.
-type AlertEvent struct {
-	ID             string   `json:"id"`
-	AlertID        string   `json:"alert_id"`
-	SkillID        string   `json:"skill_id"`
-	SkillName      string   `json:"skill_name"`
-	Type           string   `json:"type"`
-	Transition     string   `json:"transition"` // firing, resolved or reminder
-	Threshold      float64  `json:"threshold"`
-	PassRate       *float64 `json:"pass_rate"`
-	GradedSessions int64    `json:"graded_sessions"`
-	Measured       *float64 `json:"measured"`
-	Reference      *float64 `json:"reference"`
-	Version        *string  `json:"version"`
-	// ReferenceVersion is the one that Version is compared with.
-	ReferenceVersion *string     `json:"reference_version"`
-	PassRateInterval *[2]float64 `json:"pass_rate_interval"` // Wilson, 95 %
-	// Evidence is that of a sequential alert, which fires at EvidenceLimit.
-	Evidence            *float64     `json:"evidence"`
-	EvidenceLimit       *float64     `json:"evidence_limit"`
-	DaysWithoutSessions *float64     `json:"days_without_sessions"`
-	WindowFrom          time.Time    `json:"window_from"`
-	WindowTo            time.Time    `json:"window_to"`
-	LastGradedAt        *time.Time   `json:"last_graded_at"`
-	LastSessionAt       *time.Time   `json:"last_session_at"`
-	FiringSince         time.Time    `json:"firing_since"`
-	Sequence            int64        `json:"sequence"` // of the events of its skill and alert
-	Note                *string      `json:"note"`
-	OccurredAt          time.Time    `json:"occurred_at"`
-	States              []AlertState `json:"states"` // of its skill, as it is now
-}
-
 // AlertEvents lists the last events of an alert, newest first.
 func (c *Client) AlertEvents(ctx context.Context, alertID string) ([]AlertEvent, error) {
 	var out struct {
@@ -170,51 +116,6 @@ func (c *Client) AlertEvents(ctx context.Context, alertID string) ([]AlertEvent,
 
 func alertPath(id string) string { return "/api/v1/alerts/" + url.PathEscape(id) }
 
-// An Incident is a rollback by an alert, followed until no installation has the bad
-// version.
-type Incident struct {
-	ID                string          `json:"id"` // of the alert event, too
-	State             string          `json:"state"`
-	Outcome           *string         `json:"outcome"` // resolved or undone; nil while it is open
-	AlertID           string          `json:"alert_id"`
-	SkillID           string          `json:"skill_id"`
-	Skill             string          `json:"skill"`
-	EntryID           string          `json:"entry_id"`
-	Version           string          `json:"version"` // that was rolled back
-	GoodVersion       string          `json:"good_version"`
-	Evidence          string          `json:"evidence"`
-	Commit            *IncidentCommit `json:"commit"` // nil: the version came from none
-	Issue             *IncidentIssue  `json:"issue"`
-	InstallationsLeft int64           `json:"installations_left"`
-	OpenedAt          time.Time       `json:"opened_at"`
-	ClosedAt          *time.Time      `json:"closed_at"`
-	Devices           []string        `json:"devices,omitempty"`  // of Incident only
-	Timeline          []Moment        `json:"timeline,omitempty"` // of Incident only
-}
-
-// An IncidentCommit is the commit that a bad version came from.
-type IncidentCommit struct {
-	ConnectionID string `json:"connection_id"`
-	SHA          string `json:"sha"`
-	Status       string `json:"status"`
-	Detail       string `json:"detail"`
-}
-
-// An IncidentIssue is the issue on the code host.
-type IncidentIssue struct {
-	Status string  `json:"status"`
-	Number *int64  `json:"number"`
-	URL    *string `json:"url"`
-	Detail string  `json:"detail"`
-}
-
-// A Moment is one line of a timeline.
-type Moment struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
-	Text string    `json:"text"`
-}
-
 // Incidents lists the incidents, newest first; the state, if not empty, chooses the
 // open or the closed ones.
 func (c *Client) Incidents(ctx context.Context, state string) ([]Incident, error) {
@@ -223,9 +124,9 @@ func (c *Client) Incidents(ctx context.Context, state string) ([]Incident, error
 }
 
 // Incident returns an incident with its timeline.
-func (c *Client) Incident(ctx context.Context, id string) (Incident, error) {
+func (c *Client) Incident(ctx context.Context, id string) (IncidentDetail, error) {
 	var out struct {
-		Incident Incident `json:"incident"`
+		Incident IncidentDetail `json:"incident"`
 	}
 	err := c.get(ctx, "/api/v1/incidents/"+url.PathEscape(id), nil, &out)
 	return out.Incident, err

@@ -34,7 +34,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("made %+v", made.Entry)
 	}
 	if v := made.Version; v.Version != "1.0.0" || v.ContentHash != first.ContentHash || !v.IsCurrent || *v.ChangeSummary != "the first" ||
-		v.Size != first.Size || v.Source != "cli" || !cmp.Equal(v.FileManifest, first.FileManifest) || time.Since(v.PushedAt) > time.Hour {
+		v.Size != first.Size || v.Source != "cli" || !cmp.Equal(v.FileManifest, first.FileManifest) || time.Since(time.Time(v.PushedAt)) > time.Hour {
 		t.Errorf("made %+v", v)
 	}
 	if !slices.IsSorted(sent) || sent[len(sent)-1] != first.Size {
@@ -69,7 +69,7 @@ func TestLife(t *testing.T) {
 	if err != nil || len(detail.Versions) != 2 || !detail.Versions[0].RolledBack || !detail.Versions[1].IsCurrent || len(detail.Rollbacks) != 1 {
 		t.Errorf("detail %+v, %v", detail, err)
 	}
-	if r := detail.Rollbacks[0]; r.FromVersion != "1.1.0" || r.ToVersion != "1.0.0" || *r.Reason != "it fails" || r.RolledBackBy == "" || r.RolledBackAt.IsZero() {
+	if r := detail.Rollbacks[0]; r.FromVersion != "1.1.0" || r.ToVersion != "1.0.0" || *r.Reason != "it fails" || *r.RolledBackBy == "" || time.Time(r.RolledBackAt).IsZero() {
 		t.Errorf("rollback %+v", r)
 	}
 	if err := c.DeleteEntry(ctx, id); err != nil {

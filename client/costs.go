@@ -5,46 +5,22 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
-// A Cost is what model requests cost, in dollars. What is unknown is nil.
-type Cost struct {
-	Currency           string     `json:"currency"` // USD
-	PerUseP50          *float64   `json:"per_use_p50"`
-	PerUseP95          *float64   `json:"per_use_p95"`
-	PerSuccess         *float64   `json:"per_success"`
-	Total              *float64   `json:"total"`
-	Tokens             CostTokens `json:"tokens"`
-	Requests           int64      `json:"requests"`
-	Basis              *string    `json:"basis"` // reported, priced or mixed
-	UnpricedRequests   int64      `json:"unpriced_requests"`
-	StandingPerSession *float64   `json:"standing_per_session"`
-	LoadPerUse         *float64   `json:"load_per_use"`
-}
-
-// CostTokens are the tokens of a Cost; they do not overlap.
-type CostTokens struct {
-	Input      int64 `json:"input"`
-	Output     int64 `json:"output"`
-	CacheRead  int64 `json:"cache_read"`
-	CacheWrite int64 `json:"cache_write"`
-}
-
-// A Bill is what the model requests of an organisation cost, in dollars.
-type Bill struct {
-	Days         int        `json:"days"`
-	Total        *float64   `json:"total"`        // the sum of the rest; nil if no price is known
-	Unattributed *float64   `json:"unattributed"` // of requests that belong to no skill
-	Skills       []BillItem `json:"skills"`       // by name
-}
-
-// A BillItem is the share of one skill.
-type BillItem struct {
-	SkillID string   `json:"skill_id"`
-	Name    string   `json:"name"`
-	Total   *float64 `json:"total"`
-	Uses    int64    `json:"uses"`
-}
+type (
+	// A Bill is what the model requests of a window cost, by skill. Null and 0 differ: null
+	// means that the price is unknown, 0 that it cost nothing.
+	Bill = api.Bill
+	// A BillItem is the share of one skill.
+	BillItem = api.BillItem
+	// A Cost is what the requests of a subject cost in a window, in dollars rounded to
+	// millionths. A figure is null where it is unknown, which is not the same as 0.
+	Cost = api.Cost
+	// CostTokens are the tokens of a Cost.
+	CostTokens = api.CostTokens
+)
 
 // Costs returns what model requests cost in the last days, today included: 30 when
 // days is 0.

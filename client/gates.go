@@ -131,12 +131,6 @@ type gateOutput struct {
 
 func gatePath(id string) string { return "/api/v1/gates/" + url.PathEscape(id) }
 
-// Released is an entry after the state of one of its versions has changed.
-type Released struct {
-	Entry   Entry   `json:"entry"`
-	Version Version `json:"version"`
-}
-
 // Promote makes a candidate current without the verdict of its gate.
 func (c *Client) Promote(ctx context.Context, entryID, version, reason string) (Released, error) {
 	return c.release(ctx, entryID, version, "promote", reason)

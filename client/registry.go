@@ -5,93 +5,42 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/client/api"
 )
 
-// An Entry is a skill, agent, command, hook or bundle in the registry. Its name
-// is unique within its organisation.
-type Entry struct {
-	ID          string  `json:"id"`
-	Name        string  `json:"name"`
-	EntryType   string  `json:"entry_type"` // skill, agent, command, hook or bundle
-	Description string  `json:"description"`
-	Visibility  string  `json:"visibility"` // public, org or unlisted
-	SourceRepo  *string `json:"source_repo"`
-	SkillID     *string `json:"skill_id"`
-	// Organisation is the owner. Answers to a push omit it.
-	Organisation string    `json:"organisation"`
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
-}
-
-// A ListedEntry is an entry in a list.
-type ListedEntry struct {
-	Entry
-	CurrentVersion    *CurrentVersion `json:"current_version"`
-	PassRate          *float64        `json:"pass_rate"`
-	EvalCount         int             `json:"eval_count"`
-	InstallationCount int             `json:"installation_count"`
-}
-
-// CurrentVersion names the version that installations get.
-type CurrentVersion struct {
-	ID          string `json:"id"`
-	Version     string `json:"version"`
-	ContentHash string `json:"content_hash"`
-}
-
-// A Version is one archive of an entry. It is immutable.
-type Version struct {
-	ID                   string    `json:"id"`
-	Version              string    `json:"version"`
-	ContentHash          string    `json:"content_hash"` // SHA-256 of the archive
-	ChangeSummary        *string   `json:"change_summary"`
-	FileManifest         []File    `json:"file_manifest"`
-	Source               string    `json:"source"` // cli, repohost or repohost-direct
-	SourceRef            *string   `json:"source_ref"`
-	SourceRepo           *string   `json:"source_repo"`
-	IsCurrent            bool      `json:"is_current"`
-	RolledBack           bool      `json:"rolled_back"`
-	State                string    `json:"state"`            // candidate, published or withdrawn
-	WithdrawnReason      *string   `json:"withdrawn_reason"` // nil unless it is withdrawn
-	GateID               *string   `json:"gate_id"`          // its newest gate
-	PushedAt             time.Time `json:"pushed_at"`
-	PushedBy             string    `json:"pushed_by"` // empty for other organisations
-	Size                 int64     `json:"size"`
-	AggregatePassRate    *float64  `json:"aggregate_pass_rate"`
-	PassRateBasis        *string   `json:"aggregate_pass_rate_basis"` // person, pushed, judge, outcome or mixed
-	AggregateSessions    int       `json:"aggregate_sessions"`
-	AggregateTriggerRate *float64  `json:"aggregate_trigger_rate"`
-	// BasisCounts are the uses that count for the version, by the reason why.
-	BasisCounts BasisCounts `json:"version_basis_counts"`
-	Cost        *Cost       `json:"cost"` // over all time; nil without a model request
-}
-
-// BasisCounts are uses of a version by how it is known that they are of it.
-type BasisCounts struct {
-	Hash         int64 `json:"hash"`         // the record names its content hash
-	Plugin       int64 `json:"plugin"`       // the agent names the version that it loaded
-	Installation int64 `json:"installation"` // it was installed
-	Time         int64 `json:"time"`         // it was current
-}
-
-// A File is one regular file of an archive.
-type File struct {
-	Path string `json:"path"`
-	Hash string `json:"hash"` // SHA-256 of the content
-	Size int64  `json:"size"`
-}
-
-// EntryDetail is an entry with its history.
-type EntryDetail struct {
-	Entry             Entry      `json:"entry"`
-	Versions          []Version  `json:"versions"` // newest push first
-	InstallationCount int        `json:"installation_count"`
-	Rollbacks         []Rollback `json:"rollbacks"` // newest first
-	Owners            *Owners    `json:"owners"`    // nil for other organisations
-}
+type (
+	// BasisCounts are uses of a version by how it is known that they are of it.
+	BasisCounts = api.BasisCounts
+	// A Choice is a version and how it did: what speaks for or against it.
+	Choice = api.Choice
+	// Choices are the versions that an entry can be rolled back to.
+	Choices = api.Choices
+	// CurrentVersion names the version that installations get.
+	CurrentVersion = api.CurrentVersion
+	// An Entry is a skill, agent, command, hook or bundle in the registry. Its name is
+	// unique within its organisation.
+	Entry = api.Entry
+	// EntryDetail is an entry with its history. The server streams it: an entry may have
+	// thousands of versions.
+	EntryDetail = api.EntryDetail
+	// A File is one regular file of an archive.
+	File = api.File
+	// A ListedEntry is an entry in a list, with the quality of its current version.
+	ListedEntry = api.ListedEntry
+	// An OwnedEntry is an entry with the name of the organisation that owns it.
+	OwnedEntry = api.OwnedEntry
+	// Released is an entry after the state of one of its versions has changed.
+	Released = api.Released
+	// A Rollback records that another version was made current.
+	Rollback = api.Rollback
+	// RollbackResult is an entry after a rollback, with the version that is current now.
+	RollbackResult = api.RollbackResult
+	// Undoable is a rollback that can be undone.
+	Undoable = api.Undoable
+	// A Version is one archive of an entry. It is immutable.
+	Version = api.Version
+)
 
 type (
 	// An Owner is a member who owns an entry or is in a team.
@@ -103,18 +52,6 @@ type (
 	// A Team is a group of members.
 	Team = api.Team
 )
-
-// A Rollback records that another version was made current.
-type Rollback struct {
-	FromVersion string `json:"from_version"`
-	ToVersion   string `json:"to_version"`
-	// PublishedVersion has the content of ToVersion, if that was rolled forward.
-	PublishedVersion *string    `json:"published_version"`
-	Reason           *string    `json:"reason"`
-	RolledBackBy     string     `json:"rolled_back_by"` // empty for other organisations
-	RolledBackAt     time.Time  `json:"rolled_back_at"`
-	UndoneAt         *time.Time `json:"undone_at"` // nil while it stands
-}
 
 // A Filter selects entries.
 type Filter struct {
@@ -183,14 +120,6 @@ func (c *Client) DeleteEntry(ctx context.Context, id string) error {
 	return err
 }
 
-// RollbackResult is the result of a rollback.
-type RollbackResult struct {
-	Entry          Entry   `json:"entry"`
-	Version        Version `json:"version"` // current now
-	RolledBackFrom string  `json:"rolled_back_from"`
-	Reason         *string `json:"reason"`
-}
-
 // Rollback makes another version current; an empty target means the one that was
 // current before. The call is not idempotent.
 func (c *Client) Rollback(ctx context.Context, id, target, reason string) (out RollbackResult, err error) {
@@ -219,39 +148,6 @@ func (c *Client) rollBack(ctx context.Context, id string, in rollbackInput) (out
 func (c *Client) Undo(ctx context.Context, id, reason string) (out RollbackResult, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: entryPath(id) + "/rollback/undo", body: encode(rollbackInput{Reason: reason})}, &out)
 	return out, err
-}
-
-// Choices are the versions that an entry can be rolled back to.
-type Choices struct {
-	Current       *Choice   `json:"current"` // nil while the first version is a candidate
-	Targets       []Choice  `json:"targets"` // newest push first
-	DefaultTarget *string   `json:"default_target"`
-	Undo          *Undoable `json:"undo"` // nil if no rollback can be undone
-	// ForwardOnlyClients says that only RollForward reaches all clients of the entry.
-	ForwardOnlyClients bool `json:"forward_only_clients"`
-}
-
-// A Choice is a version and how it did.
-type Choice struct {
-	Version          string      `json:"version"`
-	State            string      `json:"state"`
-	RolledBack       bool        `json:"rolled_back"`
-	PassRate         *float64    `json:"pass_rate"`
-	PassRateInterval *[2]float64 `json:"pass_rate_interval"`
-	PassRateBasis    *string     `json:"pass_rate_basis"`
-	GradedSessions   int64       `json:"graded_sessions"`
-	Sessions         int64       `json:"sessions"`
-	Cost             *Cost       `json:"cost"`
-	PushedAt         time.Time   `json:"pushed_at"`
-	CurrentSince     *time.Time  `json:"current_since"` // nil if it never was current
-	CurrentUntil     *time.Time  `json:"current_until"` // nil while it is
-}
-
-// Undoable is a rollback that can be undone.
-type Undoable struct {
-	FromVersion  string    `json:"from_version"`
-	ToVersion    string    `json:"to_version"`
-	RolledBackAt time.Time `json:"rolled_back_at"`
 }
 
 // RollbackChoices returns what an entry can be rolled back to.

@@ -5,78 +5,35 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
-// A Session is a session of an agent.
-type Session struct {
-	SessionID  string         `json:"session_id"` // as the agent calls it
-	Agent      string         `json:"agent"`      // e.g. "claude-code"; "" if unknown
-	StartedAt  time.Time      `json:"started_at"`
-	EndedAt    *time.Time     `json:"ended_at"` // nil while it may go on
-	Turns      *int64         `json:"turns"`    // nil if no report says anything about them, as the next two
-	ToolCalls  *int64         `json:"tool_calls"`
-	ToolErrors *int64         `json:"tool_errors"`
-	Skills     []SessionSkill `json:"skills"`
-	Grade      *SessionGrade  `json:"grade"`    // nil without one
-	CostUSD    *float64       `json:"cost_usd"` // nil if unknown
-	HasContent bool           `json:"has_content"`
-}
-
-// A SessionSkill is a skill that a session was offered or activated.
-type SessionSkill struct {
-	Name      string  `json:"name"`
-	Activated bool    `json:"activated"`
-	Offered   bool    `json:"offered"`
-	Version   *string `json:"version"`
-}
-
-// A SessionGrade is what the grades of a session come to.
-type SessionGrade struct {
-	PassRate float64 `json:"pass_rate"`
-	Basis    string  `json:"basis"` // person, pushed, judge, outcome or mixed
-}
-
-// SessionDetail is a session with all its events, oldest first.
-type SessionDetail struct {
-	Session
-	Events    []SessionEvent `json:"events"`
-	Truncated bool           `json:"truncated"` // there were more events than are kept
-	Grades    []Grade        `json:"grades"`
-}
-
-// A SessionEvent is something that happened in a session.
-type SessionEvent struct {
-	At         time.Time `json:"at"`
-	Kind       string    `json:"kind"` // prompt, activation, tool, response, grade or error
-	Name       string    `json:"name"` // of the tool, skill or model
-	DurationMS *int64    `json:"duration_ms"`
-	OK         *bool     `json:"ok"`
-	Tokens     *int64    `json:"tokens"`
-	CostUSD    *float64  `json:"cost_usd"`
-	Text       *string   `json:"text"` // nil unless content is kept, and the caller may read it
-}
-
-// A Grade is a verdict on a session and a skill.
-type Grade struct {
-	ID        string     `json:"id"`
-	SessionID string     `json:"session_id"`
-	Skill     string     `json:"skill"`
-	PassRate  float64    `json:"pass_rate"`
-	Basis     string     `json:"basis"`
-	Judge     *string    `json:"judge"`
-	Evidence  []Evidence `json:"evidence"`
-	Reason    *string    `json:"reason"`
-	GradedBy  *string    `json:"graded_by"`
-	GradedAt  time.Time  `json:"graded_at"`
-}
-
-// Evidence is one expectation that a session was held against.
-type Evidence struct {
-	Expectation string  `json:"expectation"`
-	Passed      bool    `json:"passed"`
-	Quotation   *string `json:"quotation"`
-}
+type (
+	// A Calibration is how often the judge agrees with people on the sessions of a skill. Two
+	// fields are the same for clients of an earlier version.
+	Calibration = api.Calibration
+	// Evidence is one expectation of a grade, and whether it was met. Quotation is null without
+	// permission, so that the rest of a grade can be shown.
+	Evidence = api.Evidence
+	// A FailureGroup is sessions of a skill that failed for the same reason.
+	FailureGroup = api.FailureGroup
+	// A Grade is a verdict on a session and a skill.
+	Grade = api.Grade
+	// A Grader is how the sessions of skills are graded.
+	Grader = api.Grader
+	// A Session is a session of an agent, in a list.
+	Session = api.Session
+	// SessionDetail is a session with a page of its events.
+	SessionDetail = api.SessionDetail
+	// A SessionEvent is an event of the timeline.
+	SessionEvent = api.SessionEvent
+	// A SessionGrade is the grade of a session in a list. The single grades are in the
+	// detail only.
+	SessionGrade = api.SessionGrade
+	// A SessionSkill is a skill of a session. Version is null if none is known.
+	SessionSkill = api.SessionSkill
+)
 
 // A SessionFilter selects sessions; its zero value is all.
 type SessionFilter struct {
@@ -186,17 +143,6 @@ func (c *Client) CreateCase(ctx context.Context, sessionID string, in NewCase) (
 	return out.Case, err
 }
 
-// A Grader is how the sessions of skills are graded.
-type Grader struct {
-	Enabled      bool     `json:"enabled"`
-	Expectations []string `json:"expectations"`
-	SamplePerDay *int     `json:"sample_per_day"`       // nil: all
-	MaxCostUSD   *float64 `json:"max_cost_usd_per_day"` // nil: no limit
-	Threshold    float64  `json:"threshold"`
-	Inherited    bool     `json:"inherited,omitempty"` // the skill has none of its own: this is the organisation's
-	Unusable     int      `json:"unusable,omitempty"`  // sessions in no pass rate, since the judge gave no usable verdict
-}
-
 // Grader returns the grader of the organisation.
 func (c *Client) Grader(ctx context.Context) (Grader, error) {
 	var out struct {
@@ -222,17 +168,6 @@ func (c *Client) SetGrader(ctx context.Context, g Grader) error {
 	return err
 }
 
-// A FailureGroup is sessions of a skill that failed for the same reason.
-type FailureGroup struct {
-	Key        string    `json:"key"`
-	Label      string    `json:"label"`
-	LabelledBy *string   `json:"labelled_by"` // judge; nil: the label is the reason
-	Reason     string    `json:"reason"`      // of one of them
-	Count      int64     `json:"count"`
-	Sessions   []string  `json:"sessions"` // the newest
-	LastAt     time.Time `json:"last_at"`
-}
-
 // Failures returns why sessions of a skill failed in the last days, the most frequent
 // reason first.
 func (c *Client) Failures(ctx context.Context, idOrName string, days int) ([]FailureGroup, error) {
@@ -241,17 +176,6 @@ func (c *Client) Failures(ctx context.Context, idOrName string, days int) ([]Fai
 	}
 	err := c.get(ctx, skillPath(idOrName)+"/failures", newQuery(map[string]string{"days": strconv.Itoa(days)}), &out)
 	return out.Groups, err
-}
-
-// A Calibration is how often the judge agrees with people on the sessions of a skill.
-type Calibration struct {
-	Pairs     int         `json:"pairs"`     // sessions that both have graded
-	Agreement *float64    `json:"agreement"` // share of them with the same verdict; nil without any
-	Interval  *[2]float64 `json:"interval"`
-	// AgreementOnFails is the share of the pairs that people failed and the judge, too.
-	AgreementOnFails *float64    `json:"agreement_on_fails"`
-	Kappa            *float64    `json:"kappa"` // agreement beyond chance
-	KappaInterval    *[2]float64 `json:"kappa_interval"`
 }
 
 // Calibration returns how often the judge agrees with people.

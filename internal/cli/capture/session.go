@@ -139,7 +139,7 @@ func PrintEvents(w io.Writer, d client.SessionDetail) {
 		if e.OK != nil && !*e.OK {
 			name += " (failed)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.TimeOnly), e.Kind, name, took(e.DurationMS),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.Time(e.At).UTC().Format(time.TimeOnly), e.Kind, name, took(e.DurationMS),
 			term.Number(e.Tokens), term.Dollars(e.CostUSD), term.Cell(orEmpty(e.Text)))
 	}
 	if d.Truncated {

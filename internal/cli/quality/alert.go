@@ -105,7 +105,7 @@ func alertState(a client.Alert) string {
 	switch {
 	case !a.Enabled:
 		return "off"
-	case a.SnoozedUntil != nil && a.SnoozedUntil.After(time.Now()):
+	case a.SnoozedUntil != nil && time.Time(*a.SnoozedUntil).After(time.Now()):
 		return "snoozed until " + term.Minute(*a.SnoozedUntil)
 	}
 	return "on"

@@ -93,7 +93,7 @@ func (s *Session) OwnEntry(ctx context.Context, name string) (client.Entry, erro
 		return entry.Entry, err
 	}
 	detail, err := s.Entry(ctx, name)
-	return detail.Entry, err
+	return detail.Entry.Entry, err
 }
 
 // New returns a session with a key, which may be "" for the requests of a login.

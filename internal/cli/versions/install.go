@@ -179,7 +179,7 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server
 	for _, v := range f.Versions {
 		if pinned && v.Version == version || !pinned && v.IsCurrent {
 			if v.State == "withdrawn" && !c.Withdrawn {
-				return installTarget{}, errWithdrawn(e, v, f.foreign)
+				return installTarget{}, errWithdrawn(e.Entry, v, f.foreign)
 			}
 			return installTarget{
 				Name: e.Name, Organisation: e.Organisation, Foreign: f.foreign,
@@ -254,7 +254,7 @@ func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry,
 		if len(entries) > 1 {
 			var names []string
 			for _, e := range entries {
-				names = append(names, term.Plain(fullName(e.Entry)))
+				names = append(names, term.Plain(fullName(e.OwnedEntry)))
 			}
 			return foundEntry{}, fault.New(fault.Conflict, "Several organisations have a public %s; name one: %s",
 				term.Plain(bare), strings.Join(names, ", "))
@@ -269,7 +269,7 @@ func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry,
 
 // fullName returns ORG/NAME, by which every organisation can install an entry, or the
 // id if the server does not send the organisation (an older version).
-func fullName(e client.Entry) string {
+func fullName(e client.OwnedEntry) string {
 	if e.Organisation == "" {
 		return e.ID
 	}

@@ -81,7 +81,7 @@ func historyOf(detail client.EntryDetail) []historyEvent {
 	var all []historyEvent
 	for _, v := range detail.Versions {
 		e := historyEvent{
-			at: v.PushedAt, passRate: term.Percent(v.AggregatePassRate),
+			at: time.Time(v.PushedAt), passRate: term.Percent(v.AggregatePassRate),
 			what: fmt.Sprintf("%s pushed by %s", term.Plain(v.Version), v.Source),
 		}
 		if v.ChangeSummary != nil {
@@ -106,7 +106,7 @@ func historyOf(detail client.EntryDetail) []historyEvent {
 		if r.UndoneAt != nil {
 			what += ", undone"
 		}
-		e := historyEvent{at: r.RolledBackAt, what: what}
+		e := historyEvent{at: time.Time(r.RolledBackAt), what: what}
 		if r.Reason != nil {
 			e.reason = term.Cell(*r.Reason)
 		}

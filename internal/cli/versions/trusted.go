@@ -54,7 +54,9 @@ type grantedEntry struct {
 
 // listed converts the entry to the type that pushVersion takes.
 func (e grantedEntry) listed() client.ListedEntry {
-	out := client.ListedEntry{Entry: client.Entry{ID: e.ID, Name: e.Name, EntryType: e.EntryType, Visibility: e.Visibility}}
+	out := client.ListedEntry{OwnedEntry: client.OwnedEntry{Entry: client.Entry{
+		ID: e.ID, Name: e.Name, EntryType: e.EntryType, Visibility: e.Visibility,
+	}}}
 	if e.CurrentVersion != nil && e.ContentHash != nil {
 		out.CurrentVersion = &client.CurrentVersion{Version: *e.CurrentVersion, ContentHash: *e.ContentHash}
 	}

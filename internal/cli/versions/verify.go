@@ -175,7 +175,7 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 // its files. A version alone is verified by its archive, which is downloaded for
 // that.
 type verifyTarget struct {
-	entry     client.Entry
+	entry     client.OwnedEntry
 	version   client.Version
 	dir, name string // dir is the parent of the folder, name its last element
 	// real is the folder that a symbolic link leads to, as other installers make them.

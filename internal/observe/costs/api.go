@@ -3,6 +3,7 @@ package costs
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -29,29 +30,11 @@ type billInput struct {
 	Days int `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Window in days, today included"`
 }
 
-// billOutput is what the model requests of a window cost, by skill. Null and 0
-// differ: null means that the price is unknown, 0 that it cost nothing.
-type billOutput struct {
-	Days         int        `json:"days"`
-	Total        *float64   `json:"total" doc:"Dollars; the sum of unattributed and of all skills. Null: there are requests, and no price is known"`
-	Unattributed *float64   `json:"unattributed" doc:"Dollars; of requests that belong to no skill"`
-	Skills       []billItem `json:"skills" nullable:"false" doc:"Skills with requests, by name"`
-}
-
-// A billItem has the fields of BillItem in the same order, which makes them
-// convertible.
-type billItem struct {
-	SkillID string   `json:"skill_id" format:"uuid"`
-	Name    string   `json:"name" example:"pdf-tables"`
-	Total   *float64 `json:"total" doc:"Dollars; null if no price is known"`
-	Uses    int64    `json:"uses"`
-}
-
-func (s *Service) handleBill(ctx context.Context, in billInput) (billOutput, error) {
+func (s *Service) handleBill(ctx context.Context, in billInput) (api.Bill, error) {
 	b, err := s.Bill(ctx, access.From(ctx).OrgID, in.Days)
-	return billOutput{
+	return api.Bill{
 		Days: in.Days, Total: b.Total, Unattributed: b.Unattributed,
-		Skills: columnOf(b.Skills, func(i BillItem) billItem { return billItem(i) }),
+		Skills: append([]BillItem{}, b.Skills...),
 	}, err
 }
 

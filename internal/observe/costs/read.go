@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
@@ -45,7 +46,7 @@ func (s *Service) CostsOf(
 		c.PerUseP50, c.PerUseP95 = histograms[id].quantile(50), histograms[id].quantile(95)
 		c.Uses = histograms[id].uses()
 		c.PerUseLow = histograms[id].at(int64(stats.MedianRank(int(c.Uses))))
-		c.Standing, c.Load = context.standing(id, org), context.load(id, d)
+		c.StandingPerSession, c.LoadPerUse = context.standing(id, org), context.load(id, d)
 		all[id] = c
 	}
 	return all, nil
@@ -53,7 +54,7 @@ func (s *Service) CostsOf(
 
 func (d dayCount) cost() pricing.Cost {
 	c := pricing.Cost{
-		Currency: "USD", Requests: d.requests, Unpriced: d.unpriced,
+		Currency: "USD", Requests: d.requests, UnpricedRequests: d.unpriced,
 		Tokens: pricing.CostTokens{Input: d.input, Output: d.output, CacheRead: d.cacheRead, CacheWrite: d.cacheWrite},
 		Total:  d.total(),
 	}
@@ -226,11 +227,7 @@ type Bill struct {
 }
 
 // A BillItem is the share of one skill.
-type BillItem struct {
-	SkillID, Name string
-	Total         *float64 // nil if no price is known
-	Uses          int64
-}
+type BillItem = api.BillItem
 
 // Bill returns the costs of the last days, today included. The total is the sum
 // of the rest.

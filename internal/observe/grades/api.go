@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -58,7 +59,7 @@ type gradeInput struct {
 }
 
 type gradeOutput struct {
-	Grade sessions.GradeOutput `json:"grade"`
+	Grade api.Grade `json:"grade"`
 }
 
 // handleGrade stores the caller's verdict. A second grade of the same person
@@ -74,26 +75,15 @@ type skillInput struct {
 	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
 }
 
-// graderFields is a grader in an answer. It is also what graderBody takes, so that a
-// client can read, change and write.
-type graderFields struct {
-	Enabled      bool     `json:"enabled"`
-	Expectations []string `json:"expectations" nullable:"false" doc:"What a session of the skill must show; without any a draft from the skill itself is used"`
-	SamplePerDay *int     `json:"sample_per_day" doc:"Sessions of a skill that the judge reads in a day; null: all"`
-	MaxCostUSD   *float64 `json:"max_cost_usd_per_day" doc:"What the judge may cost in a day; null: no limit"`
-	Threshold    float64  `json:"threshold" doc:"Share of the expectations from which on a session passed"`
-	Inherited    bool     `json:"inherited" doc:"The skill has no grader of its own, and this is the organisation's"`
-	Unusable     int      `json:"unusable" doc:"Sessions that are in no pass rate: the judge read them and gave no usable verdict"`
-}
-
 type graderOutput struct {
-	Grader graderFields `json:"grader"`
+	Grader api.Grader `json:"grader"`
 }
 
-// newGraderOutput converts a grader. The order of the values is that of the fields.
+// newGraderOutput converts a grader.
 func newGraderOutput(g Grader) graderOutput {
-	return graderOutput{graderFields{
-		g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable,
+	return graderOutput{api.Grader{
+		Enabled: g.Enabled, Expectations: g.Expectations, SamplePerDay: g.SamplePerDay, MaxCostUSD: g.MaxCostUSD,
+		Threshold: g.Threshold, Inherited: g.Inherited, Unusable: g.Unusable,
 	}}
 }
 
@@ -105,8 +95,8 @@ func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput
 // sharedGraderOutput is the organisation's grader. Waiting lets a client wait for
 // the grades of what it has reported.
 type sharedGraderOutput struct {
-	Grader  graderFields `json:"grader"`
-	Waiting int          `json:"waiting" doc:"Sessions that any grader of the organisation will grade within minutes; 1000 stands for more"`
+	Grader  api.Grader `json:"grader"`
+	Waiting int        `json:"waiting" doc:"Sessions that any grader of the organisation will grade within minutes; 1000 stands for more"`
 }
 
 func (s *Service) handleSharedGrader(ctx context.Context, _ struct{}) (sharedGraderOutput, error) {
@@ -191,21 +181,9 @@ func (s *Service) handleSetSharedGrader(ctx context.Context, in setSharedGraderI
 	return newGraderOutput(g), err
 }
 
-// calibrationOutput says how far the judge agrees with people. Two fields are the
-// same for clients of an earlier version.
-type calibrationOutput struct {
-	Pairs             int         `json:"pairs" doc:"Sessions that both the judge and people have graded"`
-	Agreement         *float64    `json:"agreement" doc:"Share of the pairs with the same verdict; null without any"`
-	Interval          *[2]float64 `json:"interval" doc:"Wilson interval of 95 % of agreement"`
-	AgreementInterval *[2]float64 `json:"agreement_interval" doc:"The same as interval"`
-	AgreementOnFails  *float64    `json:"agreement_on_fails" doc:"Of the pairs that people failed, the share that the judge failed, too; null without any"`
-	Kappa             *float64    `json:"kappa" doc:"Cohen's kappa: agreement beyond chance, 1 at most; null without any pair, or if all verdicts are the same"`
-	KappaInterval     *[2]float64 `json:"kappa_interval" doc:"Of 95 %: that of agreement, with the same agreement by chance"`
-}
-
-func (s *Service) handleCalibration(ctx context.Context, in skillInput) (calibrationOutput, error) {
+func (s *Service) handleCalibration(ctx context.Context, in skillInput) (api.Calibration, error) {
 	c, err := s.Calibration(ctx, access.From(ctx).OrgID, in.SkillID)
-	return calibrationOutput{
+	return api.Calibration{
 		Pairs: c.Pairs, Agreement: c.Agreement, Interval: c.Interval, AgreementInterval: c.Interval,
 		AgreementOnFails: c.OnFails, Kappa: c.Kappa, KappaInterval: c.KappaInterval,
 	}, err
@@ -216,18 +194,8 @@ type failuresInput struct {
 	Days    int    `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Window in days, today included"`
 }
 
-type groupOutput struct {
-	Key        string       `json:"key" doc:"Identifies the reason"`
-	Label      string       `json:"label" example:"Page numbers are missing" doc:"A few words of the judge; without them the reason"`
-	LabelledBy *string      `json:"labelled_by" enum:"judge" doc:"Who wrote the label; null: it is the reason"`
-	Reason     string       `json:"reason" example:"It names the page of each table." doc:"Of one of the sessions"`
-	Count      int64        `json:"count" doc:"Sessions"`
-	Sessions   []string     `json:"sessions" nullable:"false" doc:"The newest ones, at most 5"`
-	LastAt     httpapi.Time `json:"last_at"`
-}
-
 type failuresOutput struct {
-	Groups []groupOutput `json:"groups" nullable:"false" doc:"The most frequent first, at most 50"`
+	Groups []api.FailureGroup `json:"groups" nullable:"false" doc:"The most frequent first, at most 50"`
 }
 
 func (s *Service) handleFailures(ctx context.Context, in failuresInput) (failuresOutput, error) {
@@ -235,8 +203,8 @@ func (s *Service) handleFailures(ctx context.Context, in failuresInput) (failure
 	return failuresOutput{columnOf(groups, newGroupOutput)}, err
 }
 
-func newGroupOutput(g Group) groupOutput {
-	out := groupOutput{
+func newGroupOutput(g Group) api.FailureGroup {
+	out := api.FailureGroup{
 		Key: g.Key, Label: g.Title(), Reason: g.Reason, Count: g.Count, Sessions: append([]string{}, g.Sessions...),
 		LastAt: httpapi.Time(g.LastAt),
 	}

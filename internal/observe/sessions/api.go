@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
 // Mount adds the routes of sessions.
@@ -37,39 +37,9 @@ type listInput struct {
 	Limit     int     `query:"limit" default:"50" minimum:"1" maximum:"200" doc:"Sessions in an answer"`
 }
 
-// SessionOutput is a session in a list. It is exported because a detail embeds it.
-type SessionOutput struct {
-	SessionID  string        `json:"session_id" doc:"As the agent calls it"`
-	Agent      string        `json:"agent" example:"claude-code" doc:"Empty if unknown"`
-	StartedAt  httpapi.Time  `json:"started_at"`
-	EndedAt    *httpapi.Time `json:"ended_at" doc:"Null while it may go on: nothing reported the end, and the last event is less than an hour ago"`
-	Turns      *int64        `json:"turns" doc:"Prompts of the person; null if no report says anything about them"`
-	ToolCalls  *int64        `json:"tool_calls" doc:"Null if no report says anything about them"`
-	ToolErrors *int64        `json:"tool_errors" doc:"Likewise"`
-	Skills     []skillOutput `json:"skills" nullable:"false" doc:"Activated ones first"`
-	Grade      *gradeSummary `json:"grade"`
-	CostUSD    *float64      `json:"cost_usd" doc:"Null if no cost is known"`
-	HasContent bool          `json:"has_content" doc:"Whether the words of prompts and responses are kept"`
-}
-
-// skillOutput is a skill of a session. Version is null if none is known.
-type skillOutput struct {
-	Name      string  `json:"name" example:"pdf-tables"`
-	Activated bool    `json:"activated"`
-	Offered   bool    `json:"offered"`
-	Version   *string `json:"version" example:"1.2.0" doc:"Version in the registry that was activated last"`
-}
-
-// gradeSummary is the grade of a session in a list. The single grades are in the
-// detail only.
-type gradeSummary struct {
-	PassRate float64     `json:"pass_rate" doc:"Mean over the skills that were graded"`
-	Basis    basis.Basis `json:"basis" enum:"judge,person,outcome,pushed,mixed"`
-}
-
 type listOutput struct {
-	Sessions   []SessionOutput `json:"sessions" nullable:"false"`
-	NextCursor *string         `json:"next_cursor" doc:"Where the next answer begins; null at the end. An answer with several filters may have fewer sessions than limit, or none, before it"`
+	Sessions   []api.Session `json:"sessions" nullable:"false"`
+	NextCursor *string       `json:"next_cursor" doc:"Where the next answer begins; null at the end. An answer with several filters may have fewer sessions than limit, or none, before it"`
 }
 
 // handleList returns a page of sessions, newest first. A cursor is bound to no
@@ -109,19 +79,19 @@ func orNull(text string) *string {
 
 // newSessionOutput converts a session for lists and details. Whether a session has
 // ended depends on now, so it is computed and not stored.
-func newSessionOutput(s Session) SessionOutput {
+func newSessionOutput(s Session) api.Session {
 	known := s.Figures()
-	out := SessionOutput{
+	out := api.Session{
 		SessionID: s.SessionID, Agent: s.Agent, StartedAt: httpapi.Time(s.StartedAt),
 		EndedAt: httpapi.NullTime(s.End(time.Now())),
 		Turns:   known.Turns, ToolCalls: known.ToolCalls, ToolErrors: known.ToolErrors, CostUSD: dollars(s.Micros),
 		HasContent: s.HasContent,
-		Skills: columnsOf(s.Skills, func(k Skill) skillOutput {
-			return skillOutput{k.Name, k.Activated, k.Offered, orNull(k.Version)}
+		Skills: columnsOf(s.Skills, func(k Skill) api.SessionSkill {
+			return api.SessionSkill{Name: k.Name, Activated: k.Activated, Offered: k.Offered, Version: orNull(k.Version)}
 		}),
 	}
 	if s.PassRate != nil {
-		out.Grade = &gradeSummary{PassRate: float64(*s.PassRate) / billion, Basis: s.Basis}
+		out.Grade = &api.SessionGrade{PassRate: float64(*s.PassRate) / billion, Basis: string(s.Basis)}
 	}
 	return out
 }
@@ -141,64 +111,21 @@ type getInput struct {
 	Limit     int    `query:"limit" default:"1000" minimum:"1" maximum:"1000" doc:"Events in an answer"`
 }
 
-// eventOutput is an event of the timeline. Kind is never a fact: those are not
-// listed.
-type eventOutput struct {
-	At         httpapi.Time `json:"at"`
-	Kind       Kind         `json:"kind" enum:"prompt,activation,tool,response,grade,error"`
-	Name       string       `json:"name" example:"Bash" doc:"Of the tool, skill or model; empty if there is none"`
-	DurationMS *int64       `json:"duration_ms"`
-	OK         *bool        `json:"ok"`
-	Tokens     *int64       `json:"tokens" doc:"All tokens of the request, cached ones included"`
-	CostUSD    *float64     `json:"cost_usd"`
-	Text       *string      `json:"text" doc:"What was said; null unless the organisation keeps content"`
-}
-
-// GradeOutput is a grade as the API shows it.
-type GradeOutput struct {
-	ID        string           `json:"id"`
-	SessionID string           `json:"session_id"`
-	Skill     string           `json:"skill" example:"pdf-tables"`
-	PassRate  float64          `json:"pass_rate"`
-	Basis     basis.Basis      `json:"basis" enum:"judge,person,outcome,pushed"`
-	Judge     *string          `json:"judge" doc:"The model, of a judge's grade"`
-	Evidence  []evidenceOutput `json:"evidence" nullable:"false"`
-	Reason    *string          `json:"reason"`
-	GradedBy  *string          `json:"graded_by" doc:"The id of the person, of a person's grade"`
-	GradedAt  httpapi.Time     `json:"graded_at"`
-}
-
-// evidenceOutput is one expectation of a grade, and whether it was met. Quotation is
-// null without permission, so that the rest of a grade can be shown.
-type evidenceOutput struct {
-	Expectation string  `json:"expectation" doc:"Or the name of an outcome, e.g. tool_errors"`
-	Passed      bool    `json:"passed"`
-	Quotation   *string `json:"quotation" doc:"From the session; null for those who may not read what was said"`
-}
-
 // NewGradeOutput returns a grade of a session, which is called as the agent does,
 // and of a skill with its name.
-func NewGradeOutput(sessionID, skill string, g Grade) GradeOutput {
-	return GradeOutput{
-		ID: g.ID, SessionID: sessionID, Skill: skill, PassRate: float64(g.PassRate) / billion, Basis: g.Basis,
+func NewGradeOutput(sessionID, skill string, g Grade) api.Grade {
+	return api.Grade{
+		ID: g.ID, SessionID: sessionID, Skill: skill, PassRate: float64(g.PassRate) / billion, Basis: string(g.Basis),
 		Judge: orNull(g.Judge), Reason: orNull(g.Reason), GradedBy: orNull(g.GradedBy), GradedAt: httpapi.Time(g.At),
-		Evidence: columnsOf(g.Evidence, func(e Evidence) evidenceOutput {
-			return evidenceOutput{e.Expectation, e.Passed, orNull(e.Quotation)}
+		Evidence: columnsOf(g.Evidence, func(e Evidence) api.Evidence {
+			return api.Evidence{Expectation: e.Expectation, Passed: e.Passed, Quotation: orNull(e.Quotation)}
 		}),
 	}
 }
 
-// DetailOutput is a session with its events in an answer.
-type DetailOutput struct {
-	SessionOutput
-	Events    []eventOutput `json:"events" nullable:"false" doc:"Oldest first; the first page, or the one after cursor"`
-	Truncated bool          `json:"truncated" doc:"There were more events than are kept, and the figures are of those that are"`
-	Grades    []GradeOutput `json:"grades" nullable:"false"`
-}
-
 type getOutput struct {
-	Session    DetailOutput `json:"session"`
-	NextCursor *string      `json:"next_cursor" doc:"Where the next page of events begins; null at the end"`
+	Session    api.SessionDetail `json:"session"`
+	NextCursor *string           `json:"next_cursor" doc:"Where the next page of events begins; null at the end"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {
@@ -211,12 +138,12 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 
 // NewDetailOutput returns a session with a page of its events. Trials of eval runs
 // are shown in the same form.
-func NewDetailOutput(d Detail) DetailOutput {
-	return DetailOutput{
-		SessionOutput: newSessionOutput(d.Session), Truncated: d.Truncated,
-		Events: columnsOf(d.Steps, func(e Step) eventOutput {
-			out := eventOutput{
-				At: httpapi.Time(e.At), Kind: e.Kind, Name: e.Name, OK: e.OK, Tokens: e.Tokens, CostUSD: dollars(e.Micros),
+func NewDetailOutput(d Detail) api.SessionDetail {
+	return api.SessionDetail{
+		Session: newSessionOutput(d.Session), Truncated: d.Truncated,
+		Events: columnsOf(d.Steps, func(e Step) api.SessionEvent {
+			out := api.SessionEvent{
+				At: httpapi.Time(e.At), Kind: string(e.Kind), Name: e.Name, OK: e.OK, Tokens: e.Tokens, CostUSD: dollars(e.Micros),
 				Text: e.Text,
 			}
 			if e.Duration != nil {
@@ -225,6 +152,6 @@ func NewDetailOutput(d Detail) DetailOutput {
 			}
 			return out
 		}),
-		Grades: columnsOf(d.Grades, func(g Grade) GradeOutput { return NewGradeOutput(d.SessionID, d.SkillName(g.SkillID), g) }),
+		Grades: columnsOf(d.Grades, func(g Grade) api.Grade { return NewGradeOutput(d.SessionID, d.SkillName(g.SkillID), g) }),
 	}
 }

@@ -35,7 +35,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleGet, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}",
-		Produces: []httpapi.Media{{Type: "application/json", Body: getOutput{}}},
+		Produces: []httpapi.Media{{Type: "application/json", Body: api.EntryDetail{}}},
 		Summary:  "Get an entry with all its versions",
 	})
 	httpapi.Add(a, s.handlePatch, httpapi.Route{
@@ -86,9 +86,9 @@ type EntryPath struct {
 
 // publishOutput is the reply to create and push. Gate is set only for a candidate.
 type publishOutput struct {
-	Entry   EntryOutput   `json:"entry"`
-	Version VersionOutput `json:"version"`
-	Gate    *api.Gate     `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
+	Entry   api.Entry   `json:"entry"`
+	Version api.Version `json:"version"`
+	Gate    *api.Gate   `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
 	requirements.Published
 	// made is false if the version existed already; it only decides the status.
 	made bool
@@ -113,7 +113,7 @@ func (o publishOutput) HTTPStatus() int {
 	switch {
 	case !o.made:
 		return http.StatusOK
-	case o.Version.State == Candidate:
+	case o.Version.State == string(Candidate):
 		return http.StatusAccepted
 	}
 	return http.StatusCreated
@@ -156,14 +156,14 @@ func (in ListInput) filter() Filter {
 }
 
 type listOutput struct {
-	Entries    []listedOutput     `json:"entries" nullable:"false"`
+	Entries    []api.ListedEntry  `json:"entries" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 // newListOutput hides from other organisations' entries what only their owner may see.
 func newListOutput(in ListInput, orgID string, listed []Listed, total int) listOutput {
 	out := listOutput{
-		Entries:    make([]listedOutput, len(listed)),
+		Entries:    make([]api.ListedEntry, len(listed)),
 		Pagination: httpapi.Pagination{Page: in.Page, PerPage: in.PerPage, Total: total},
 	}
 	for i, l := range listed {
@@ -195,15 +195,6 @@ func (s *Service) handleListPublic(ctx context.Context, in listPublicInput) (lis
 	return newListOutput(in.ListInput, access.From(ctx).OrgID, listed, total), err
 }
 
-// getOutput documents the reply; handleGet streams the same fields.
-type getOutput struct {
-	Entry             OwnedOutput      `json:"entry"`
-	InstallationCount int              `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
-	Owners            *api.Owners      `json:"owners" doc:"Who owns it; null for other organisations"`
-	Rollbacks         []rollbackRecord `json:"rollbacks" nullable:"false" doc:"Newest first; at most 1,000"`
-	Versions          []VersionOutput  `json:"versions" nullable:"false"`
-}
-
 // handleGet streams its reply: an entry may have thousands of versions.
 func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
 	orgID := access.From(ctx).OrgID
@@ -232,11 +223,11 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 		owners = &shown
 	}
 	head := struct {
-		Entry             OwnedOutput      `json:"entry"`
-		InstallationCount int              `json:"installation_count"`
-		Owners            *api.Owners      `json:"owners"`
-		Rollbacks         []rollbackRecord `json:"rollbacks"`
-	}{OwnedOutput{NewEntryOutput(e), owner}, e.InstallationCount, owners, newRollbackRecords(rollbacks, own)}
+		Entry             api.OwnedEntry `json:"entry"`
+		InstallationCount int            `json:"installation_count"`
+		Owners            *api.Owners    `json:"owners"`
+		Rollbacks         []api.Rollback `json:"rollbacks"`
+	}{api.OwnedEntry{Entry: NewEntryOutput(e), Organisation: owner}, e.InstallationCount, owners, newRollbackRecords(rollbacks, own)}
 	return s.streamVersions(ctx, e, own, head)
 }
 
@@ -248,7 +239,7 @@ type patchInput struct {
 }
 
 type patchOutput struct {
-	Entry EntryOutput `json:"entry"`
+	Entry api.Entry `json:"entry"`
 }
 
 func (s *Service) handlePatch(ctx context.Context, in patchInput) (patchOutput, error) {
@@ -262,7 +253,7 @@ func (s *Service) handleDelete(ctx context.Context, in EntryPath) (httpapi.None,
 
 // versionsOutput documents the reply; handleVersions streams the same field.
 type versionsOutput struct {
-	Versions []VersionOutput `json:"versions" nullable:"false"`
+	Versions []api.Version `json:"versions" nullable:"false"`
 }
 
 func (s *Service) handleVersions(ctx context.Context, in EntryPath) (httpapi.Stream, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -75,7 +76,7 @@ type versionReader struct {
 // A streamedVersion embeds the manifest as stored: decoding and encoding it again would
 // take most of the request's time.
 type streamedVersion struct {
-	VersionOutput
+	api.Version
 	FileManifest json.RawMessage `json:"file_manifest"`
 }
 
@@ -114,7 +115,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		out := streamedVersion{NewVersionOutput(r.entry, v), json.RawMessage(manifest)}
 		if q := quality[v.ID]; r.own {
 			out.AggregatePassRate, out.AggregateSessions, out.AggregateTriggerRate = q.PassRate, q.Sessions, q.TriggerRate
-			out.PassRateBasis, out.VersionBasisCounts, out.Cost = q.PassRates.Basis, basisOutput(q.Bases), q.Cost
+			out.PassRateBasis, out.BasisCounts, out.Cost = (*string)(q.PassRates.Basis), api.BasisCounts(q.Bases), q.Cost
 		} else {
 			out.PushedBy, out.GateID = nil, nil
 		}

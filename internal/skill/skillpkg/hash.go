@@ -4,14 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // A ManifestEntry is a file in the manifest of a version.
-type ManifestEntry struct {
-	Path string `json:"path"`
-	Hash string `json:"hash"`
-	Size int64  `json:"size"`
-}
+type ManifestEntry = api.File
 
 // Manifest lists the Installed files, sorted by path: a link has the hash and
 // the size of the file that it points to.

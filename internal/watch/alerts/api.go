@@ -5,11 +5,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify"
-	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 )
 
 // Mount adds the routes of alerts.
@@ -87,78 +86,38 @@ type createInput struct {
 	}
 }
 
-// RuleOutput is an alert on the wire. Config never has a secret in clear: an address
-// of a chat is one, too.
-type RuleOutput struct {
-	ID             string            `json:"id" format:"uuid"`
-	SkillID        *string           `json:"skill_id"`
-	Type           Type              `json:"type" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall"`
-	Threshold      float64           `json:"threshold" example:"0.75"`
-	Sensitivity    Sensitivity       `json:"sensitivity" enum:"point,confident,sequential"`
-	Action         *Action           `json:"action"`
-	Channel        notify.Channel    `json:"channel" enum:"chat_a,chat_b,email,owners,webhook"`
-	Config         map[string]string `json:"config" nullable:"false" doc:"With secrets masked"`
-	Enabled        bool              `json:"enabled"`
-	DisabledReason *string           `json:"disabled_reason"`
-	SnoozedUntil   *httpapi.Time     `json:"snoozed_until,omitempty" doc:"Nothing is sent before, but that it is resolved"`
-	CreatedAt      httpapi.Time      `json:"created_at"`
-	UpdatedAt      httpapi.Time      `json:"updated_at"`
-	Warnings       []string          `json:"warnings,omitempty" doc:"Why notices will not arrive as things are"`
-	States         []StateOutput     `json:"states" nullable:"false" doc:"Of each skill that was evaluated and is or was worth a note, by skill id"`
-}
-
-// StateOutput is the state of an alert for a skill on the wire. SnoozedUntil is the
-// rule's, repeated so that a state can be shown by itself.
-type StateOutput struct {
-	SkillID        string          `json:"skill_id" format:"uuid"`
-	State          string          `json:"state" enum:"ok,firing"`
-	Since          httpapi.Time    `json:"since"`
-	AcknowledgedBy *string         `json:"acknowledged_by" format:"uuid"`
-	AcknowledgedAt *httpapi.Time   `json:"acknowledged_at"`
-	SnoozedUntil   *httpapi.Time   `json:"snoozed_until"`
-	Rollback       *RollbackOutput `json:"rollback" doc:"Of an alert that rolls back: what it did, or why it did nothing; null as long as nothing had to be done"`
-}
-
-// RollbackOutput has either what was taken back and when, or why nothing was.
-type RollbackOutput struct {
-	Version   string          `json:"version,omitempty" doc:"That was taken back"`
-	At        *httpapi.Time   `json:"at,omitempty"`
-	BlockedBy release.Blocked `json:"blocked_by,omitempty" enum:"too_few_sessions,no_good_version,already_rolled_back"`
-	Needs     *int64          `json:"needs,omitempty" doc:"With blocked_by: the graded sessions still missing"`
-}
-
 // newStateOutputs returns the states of a rule that is snoozed until a time.
-func newStateOutputs(states []State, snoozed *time.Time) []StateOutput {
-	all := make([]StateOutput, len(states))
+func newStateOutputs(states []State, snoozed *time.Time) []api.AlertState {
+	all := make([]api.AlertState, len(states))
 	for i, s := range states {
-		all[i] = StateOutput{
+		all[i] = api.AlertState{
 			SkillID: s.SkillID, State: s.State, Since: httpapi.Time(s.Since), AcknowledgedBy: s.AcknowledgedBy,
 			AcknowledgedAt: httpapi.NullTime(s.AcknowledgedAt), SnoozedUntil: httpapi.NullTime(snoozed),
 		}
 		switch b := s.Rollback; {
 		// Neither case: the rule does not roll back, or had no reason to.
 		case b.BlockedBy != "":
-			all[i].Rollback = &RollbackOutput{BlockedBy: b.BlockedBy, Needs: &b.Needs}
+			all[i].Rollback = &api.AlertRollback{BlockedBy: string(b.BlockedBy), Needs: &b.Needs}
 		case b.Version != "":
-			all[i].Rollback = &RollbackOutput{Version: b.Version, At: httpapi.NullTime(&b.At)}
+			all[i].Rollback = &api.AlertRollback{Version: b.Version, At: httpapi.NullTime(&b.At)}
 		}
 	}
 	return all
 }
 
-func (s *Service) newRuleOutput(ctx context.Context, r Rule) (RuleOutput, error) {
+func (s *Service) newRuleOutput(ctx context.Context, r Rule) (api.AlertRule, error) {
 	all, err := s.newRuleOutputs(ctx, r)
 	if err != nil {
-		return RuleOutput{}, err
+		return api.AlertRule{}, err
 	}
 	return all[0], nil
 }
 
 // newRuleOutputs converts rules, with their states. One query for the states of all
 // rules, whatever their number.
-func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutput, error) {
+func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]api.AlertRule, error) {
 	states, err := s.States(ctx, rules...)
-	all := make([]RuleOutput, len(rules))
+	all := make([]api.AlertRule, len(rules))
 	for i, r := range rules {
 		all[i] = s.ruleOutput(r, states[r.ID])
 	}
@@ -167,37 +126,30 @@ func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutp
 
 // ruleOutput converts a rule. A new rule has no states yet: it is evaluated within
 // the next minutes.
-func (s *Service) ruleOutput(r Rule, states []State) RuleOutput {
+func (s *Service) ruleOutput(r Rule, states []State) api.AlertRule {
 	config := map[string]string{}
 	if field := addressField(r.Channel); field != "" {
 		config[field] = notify.Mask(r.Channel, r.Address)
 	}
-	return RuleOutput{
-		ID: r.ID, SkillID: r.SkillID, Type: r.Type, Threshold: r.Threshold, Sensitivity: r.Sensitivity, Action: r.Action,
-		Channel: r.Channel, Config: config,
+	return api.AlertRule{
+		ID: r.ID, SkillID: r.SkillID, Type: string(r.Type), Threshold: r.Threshold,
+		Sensitivity: string(r.Sensitivity), Action: (*string)(r.Action), Channel: string(r.Channel), Config: config,
 		Enabled: r.Enabled, DisabledReason: r.DisabledReason, SnoozedUntil: httpapi.NullTime(r.SnoozedUntil),
 		CreatedAt: httpapi.Time(r.CreatedAt), UpdatedAt: httpapi.Time(r.UpdatedAt), Warnings: s.Warnings(r),
 		States: newStateOutputs(states, r.SnoozedUntil),
 	}
 }
 
-// createOutput is an alert with its signing secret, if that is new. It is also the
-// answer to a change that makes a new secret, e.g. to another channel.
-type createOutput struct {
-	RuleOutput
-	SigningSecret *string `json:"signing_secret,omitempty" doc:"Of a webhook; not shown again"`
-}
-
-func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in createInput) (api.Alert, error) {
 	b := in.Body
 	r, err := s.Create(ctx, access.From(ctx), NewRule{
 		SkillID: b.SkillID, Type: b.Type, Threshold: b.Threshold, Sensitivity: b.Sensitivity, Action: b.Action,
 		Channel: b.Channel, Config: b.Config.config(),
 	})
 	if err != nil {
-		return createOutput{}, err
+		return api.Alert{}, err
 	}
-	return createOutput{s.ruleOutput(r, nil), r.Secret}, nil
+	return api.Alert{AlertRule: s.ruleOutput(r, nil), SigningSecret: r.Secret}, nil
 }
 
 // RulePath names an alert in a path.
@@ -206,7 +158,7 @@ type RulePath struct {
 }
 
 type listOutput struct {
-	Alerts     []RuleOutput       `json:"alerts" nullable:"false"`
+	Alerts     []api.AlertRule    `json:"alerts" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -219,10 +171,10 @@ func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (li
 	return listOutput{Alerts: all, Pagination: in.Of(total)}, err
 }
 
-func (s *Service) handleGet(ctx context.Context, in RulePath) (RuleOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in RulePath) (api.AlertRule, error) {
 	r, err := s.Rule(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
-		return RuleOutput{}, err
+		return api.AlertRule{}, err
 	}
 	return s.newRuleOutput(ctx, r)
 }
@@ -240,7 +192,7 @@ type updateInput struct {
 	}
 }
 
-func (s *Service) handleUpdate(ctx context.Context, in updateInput) (createOutput, error) {
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (api.Alert, error) {
 	c := Change{Threshold: in.Body.Threshold, Sensitivity: in.Body.Sensitivity, Channel: in.Body.Channel, Enabled: in.Body.Enabled}
 	if in.Body.Config != nil {
 		config := in.Body.Config.config()
@@ -248,10 +200,10 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (createOutpu
 	}
 	r, made, err := s.Update(ctx, access.From(ctx), in.ID, c)
 	if err != nil {
-		return createOutput{}, err
+		return api.Alert{}, err
 	}
 	out, err := s.newRuleOutput(ctx, r)
-	return createOutput{out, made}, err
+	return api.Alert{AlertRule: out, SigningSecret: made}, err
 }
 
 func (s *Service) handleDelete(ctx context.Context, in RulePath) (httpapi.None, error) {
@@ -259,7 +211,7 @@ func (s *Service) handleDelete(ctx context.Context, in RulePath) (httpapi.None, 
 }
 
 type testOutput struct {
-	Delivery deliveryOutput `json:"delivery"`
+	Delivery api.Notification `json:"delivery"`
 }
 
 // handleTest sends a test notification and waits for it. A notification that fails
@@ -285,7 +237,7 @@ func (s *Service) handleRotate(ctx context.Context, in RulePath) (rotateOutput, 
 }
 
 type acknowledgeOutput struct {
-	RuleOutput
+	api.AlertRule
 	Acknowledged []acknowledgedOutput `json:"acknowledged" nullable:"false" doc:"The skills that it fires for"`
 }
 
@@ -320,35 +272,18 @@ type snoozeInput struct {
 	}
 }
 
-func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (RuleOutput, error) {
+func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (api.AlertRule, error) {
 	r, err := s.Snooze(ctx, access.From(ctx), in.ID, in.Body.Until)
 	if err != nil {
-		return RuleOutput{}, err
+		return api.AlertRule{}, err
 	}
 	return s.newRuleOutput(ctx, r)
 }
 
-// deliveryOutput is a notification on its way. Detail is what the channel answered,
-// in words; attempts go on as long as next_attempt_at is set.
-type deliveryOutput struct {
-	ID             string          `json:"id" format:"uuid"`
-	AlertID        string          `json:"alert_id" format:"uuid"`
-	EventID        *string         `json:"event_id" doc:"Null for a test"`
-	Channel        notify.Channel  `json:"channel"`
-	RecipientID    *string         `json:"recipient_id" format:"uuid" doc:"The member whom a mail to owners is for; null for other channels"`
-	Status         delivery.Status `json:"status" enum:"pending,retrying,delivered,failed"`
-	Attempts       int             `json:"attempts"`
-	ResponseStatus *int            `json:"response_status"`
-	Detail         *string         `json:"detail"`
-	CreatedAt      httpapi.Time    `json:"created_at"`
-	AttemptedAt    *httpapi.Time   `json:"attempted_at"`
-	NextAttemptAt  *httpapi.Time   `json:"next_attempt_at"`
-}
-
-func newDeliveryOutput(d Delivery) deliveryOutput {
-	return deliveryOutput{
-		ID: d.ID, AlertID: d.SourceID, EventID: d.EventID, Channel: d.Channel, RecipientID: d.RecipientID, Status: d.Status, Attempts: d.Attempts,
-		ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
+func newDeliveryOutput(d Delivery) api.Notification {
+	return api.Notification{
+		ID: d.ID, AlertID: d.SourceID, EventID: d.EventID, Channel: string(d.Channel), RecipientID: d.RecipientID,
+		Status: string(d.Status), Attempts: d.Attempts, ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
 		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
 	}
 }
@@ -359,13 +294,13 @@ type deliveriesInput struct {
 }
 
 type deliveriesOutput struct {
-	Deliveries []deliveryOutput   `json:"deliveries" nullable:"false"`
+	Deliveries []api.Notification `json:"deliveries" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleDeliveries(ctx context.Context, in deliveriesInput) (deliveriesOutput, error) {
 	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.ID, in.PerPage, in.Offset())
-	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
+	out := deliveriesOutput{Deliveries: make([]api.Notification, len(all)), Pagination: in.Of(total)}
 	for i, d := range all {
 		out.Deliveries[i] = newDeliveryOutput(d)
 	}
@@ -378,39 +313,8 @@ type eventsInput struct {
 	SkillID string `query:"skill_id" doc:"Only about this skill"`
 }
 
-// eventOutput is a transition of an alert. It has the figures of its time: an event
-// is a record, and is not computed again. Which fields are set depends on the type.
-type eventOutput struct {
-	ID              string        `json:"id" format:"uuid"`
-	AlertID         string        `json:"alert_id" format:"uuid"`
-	SkillID         string        `json:"skill_id" format:"uuid"`
-	SkillName       string        `json:"skill_name"`
-	Type            Type          `json:"type" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall"`
-	Transition      Transition    `json:"transition" enum:"firing,resolved,reminder"`
-	Threshold       float64       `json:"threshold"`
-	PassRate        *float64      `json:"pass_rate"`
-	Interval        *[2]float64   `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
-	GradedSessions  int64         `json:"graded_sessions"`
-	DaysWithoutData *float64      `json:"days_without_sessions"`
-	WindowFrom      httpapi.Time  `json:"window_from"`
-	WindowTo        httpapi.Time  `json:"window_to"`
-	LastSessionAt   *httpapi.Time `json:"last_session_at"`
-	LastGradedAt    *httpapi.Time `json:"last_graded_at" doc:"Of alerts on grades"`
-	Measured        *float64      `json:"measured" doc:"What is compared with the reference: a pass rate, a share, dollars"`
-	Reference       *float64      `json:"reference" doc:"What it was before"`
-	ReferenceOf     *string       `json:"reference_version"`
-	Evidence        *float64      `json:"evidence" doc:"Of a sequential alert"`
-	EvidenceLimit   *float64      `json:"evidence_limit" doc:"At which it fires"`
-	Sequence        int           `json:"sequence"`
-	FiringSince     httpapi.Time  `json:"firing_since"`
-	Version         *string       `json:"version" doc:"Current in the registry at that time"`
-	Note            *string       `json:"note"`
-	OccurredAt      httpapi.Time  `json:"occurred_at"`
-	States          []StateOutput `json:"states" nullable:"false" doc:"How the alert is now for the skill of the event; empty if the alert was deleted"`
-}
-
 type eventsOutput struct {
-	Events     []eventOutput      `json:"events" nullable:"false"`
+	Events     []api.AlertEvent   `json:"events" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -423,16 +327,17 @@ func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutpu
 	}
 	// The present beside the record, so that a list can tell what still fires.
 	states, err := s.statesOfEvents(ctx, all)
-	out := eventsOutput{Events: make([]eventOutput, len(all)), Pagination: in.Of(total)}
+	out := eventsOutput{Events: make([]api.AlertEvent, len(all)), Pagination: in.Of(total)}
 	for i, e := range all {
-		out.Events[i] = eventOutput{
-			ID: e.ID, AlertID: e.RuleID, SkillID: e.SkillID, SkillName: e.SkillName, Type: e.Type, Transition: e.Transition,
-			Threshold: e.Threshold, PassRate: e.PassRate, Interval: e.Interval, GradedSessions: e.GradedSessions,
-			DaysWithoutData: e.DaysSilent, WindowFrom: httpapi.Time(e.WindowFrom), WindowTo: httpapi.Time(e.WindowTo),
+		out.Events[i] = api.AlertEvent{
+			ID: e.ID, AlertID: e.RuleID, SkillID: e.SkillID, SkillName: e.SkillName, Type: string(e.Type),
+			Transition: string(e.Transition),
+			Threshold:  e.Threshold, PassRate: e.PassRate, PassRateInterval: e.Interval, GradedSessions: e.GradedSessions,
+			DaysWithoutSessions: e.DaysSilent, WindowFrom: httpapi.Time(e.WindowFrom), WindowTo: httpapi.Time(e.WindowTo),
 			LastSessionAt: httpapi.NullTime(e.LastSessionAt), Sequence: e.Sequence, FiringSince: httpapi.Time(e.FiringSince),
 			Version: e.Version, Note: e.Note, OccurredAt: httpapi.Time(e.OccurredAt),
 			LastGradedAt: httpapi.NullTime(e.LastGradedAt), Measured: e.Measured, Reference: e.Reference,
-			ReferenceOf: e.ReferenceVersion, Evidence: e.Evidence, EvidenceLimit: e.EvidenceLimit,
+			ReferenceVersion: e.ReferenceVersion, Evidence: e.Evidence, EvidenceLimit: e.EvidenceLimit,
 			States: newStateOutputs(states[i].States, states[i].SnoozedUntil),
 		}
 	}

@@ -3,6 +3,7 @@ package trials
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -35,10 +36,10 @@ type trialOutput struct {
 	CaseName string          `json:"case_name"`
 	CaseKind suites.CaseKind `json:"case_kind"`
 	runs.TrialOutput
-	Asked     *string               `json:"asked" doc:"The instruction; null if the case has none"`
-	Session   sessions.DetailOutput `json:"session" doc:"What was done, as GET /v1/sessions/{session_id} answers it; session_id is empty without an agent"`
-	Files     []fileOutput          `json:"files" nullable:"false" doc:"That the agent changed, by path"`
-	MoreFiles bool                  `json:"files_truncated" doc:"There may be more changed files"`
+	Asked     *string           `json:"asked" doc:"The instruction; null if the case has none"`
+	Session   api.SessionDetail `json:"session" doc:"What was done, as GET /v1/sessions/{session_id} answers it; session_id is empty without an agent"`
+	Files     []fileOutput      `json:"files" nullable:"false" doc:"That the agent changed, by path"`
+	MoreFiles bool              `json:"files_truncated" doc:"There may be more changed files"`
 }
 
 type fileOutput struct {
