@@ -208,8 +208,11 @@ func (q *Queue) work(ctx, jobsCtx context.Context, l *lane, kinds []string) {
 }
 
 // claim takes the lane's next job of those kinds, if there is one, and releases
-// its unique key. With an error, the job may have been claimed all the same.
+// its unique key. With an error, the job may have been claimed all the same. The end of
+// ctx does not interrupt it: PostgreSQL may commit a claim after its connection is closed.
 func (q *Queue) claim(ctx context.Context, l *lane, kinds []string) (claimed []job, err error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer stop()
 	if !q.db.Dialect().OneWriter() {
 		l.claiming.Lock()
 		defer l.claiming.Unlock()

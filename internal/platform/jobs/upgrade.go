@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -39,6 +40,9 @@ const adopted = 1_000
 // adopt moves jobs from River's table to ours: those that wait, those that were given up,
 // and those whose process is dead.
 func (q *Queue) adopt(ctx context.Context) error {
+	// It must not be interrupted halfway, and then be committed after disown.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer stop()
 	if has, err := q.hasRiver(ctx, q.db); err != nil || !has {
 		return err
 	}
