@@ -202,14 +202,19 @@ func (q *Queue) work(ctx, jobsCtx context.Context, l *lane, kinds []string) {
 				break
 			}
 			l.notify() // there may be more: wake the next worker
+			if err := q.release(ctx, claimed[0]); err != nil {
+				q.log.WarnContext(ctx, "a job could not start", "kind", claimed[0].kind, "job", claimed[0].id, "error", err)
+				q.giveBack(ctx, claimed[0])
+				break
+			}
 			q.complete(ctx, claimed[0], q.attempt(jobsCtx, claimed[0]))
 		}
 	}
 }
 
-// claim takes the lane's next job of those kinds, if there is one, and releases
-// its unique key. With an error, the job may have been claimed all the same. The end of
-// ctx does not interrupt it: PostgreSQL may commit a claim after its connection is closed.
+// claim takes the lane's next job of those kinds, if there is one. With an error, it may
+// have been claimed all the same. The end of ctx does not interrupt it: PostgreSQL may
+// commit a claim after its connection is closed.
 func (q *Queue) claim(ctx context.Context, l *lane, kinds []string) (claimed []job, err error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
@@ -218,7 +223,8 @@ func (q *Queue) claim(ctx context.Context, l *lane, kinds []string) (claimed []j
 		defer l.claiming.Unlock()
 	}
 	err = q.db.InGroup(ctx, func(tx *store.Tx) (err error) {
-		if claimed, err = l.claim(ctx, tx, kinds); err != nil || len(claimed) == 0 || claimed[0].key == "" {
+		claimed, err = l.claim(ctx, tx, kinds)
+		if err != nil || len(claimed) == 0 || claimed[0].key == "" || !tx.Dialect().OneWriter() {
 			return err
 		}
 		return releaseKey(ctx, tx, claimed[0].kind, claimed[0].key)
@@ -226,9 +232,22 @@ func (q *Queue) claim(ctx context.Context, l *lane, kinds []string) (claimed []j
 	return claimed, err
 }
 
+// release frees the unique key of a job that was claimed. On PostgreSQL it waits for other
+// transactions, so it is not part of the claim: other jobs' claims would wait, too.
+func (q *Queue) release(ctx context.Context, j job) error {
+	if j.key == "" || q.db.Dialect().OneWriter() {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer stop()
+	return q.db.InTx(ctx, func(tx *store.Tx) error { return releaseKey(ctx, tx, j.kind, j.key) })
+}
+
 // giveBack is for a claim that failed. Perhaps it was committed and only the answer was
-// lost: then the job belongs to this process, which does not run it, for ever.
+// lost: then the job belongs to this process, which does not run it, for ever. It has its
+// unique key still, so to acquire it again would find it taken and drop the job.
 func (q *Queue) giveBack(ctx context.Context, j job) {
+	j.key = ""
 	q.complete(ctx, j, result{outcome: interrupted})
 }
 

@@ -52,7 +52,9 @@ func TestClaimInDoubt(t *testing.T) {
 	q := newQueue(t, jobs.Options{DB: db})
 	ran := make(chan struct{})
 	jobs.Handle(q, func(context.Context, greet) error { close(ran); return nil })
-	err := db.InTx(t.Context(), func(tx *store.Tx) error { return q.Enqueue(t.Context(), tx, greet{}, jobs.Attempts(1)) })
+	err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		return q.Enqueue(t.Context(), tx, greet{}, jobs.Attempts(1), jobs.Unique("k"))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,7 @@ func Run(t *testing.T, database string) {
 		{"UniqueAfterDiscard", uniqueAfterDiscard},
 		{"UniqueSeesSlowCause", uniqueSeesSlowCause},
 		{"UniqueSeesAllCauses", uniqueSeesAllCauses},
+		{"UniqueWaitsAlone", uniqueWaitsAlone},
 		{"OrphanedKey", orphanedKey},
 		{"Every", every},
 		{"EveryMissed", everyMissed},

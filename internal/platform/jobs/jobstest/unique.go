@@ -142,6 +142,31 @@ func uniqueSeesSlowCause(t *testing.T, w *world) {
 	d.want(t, "sees 1")
 }
 
+// uniqueWaitsAlone has a job that must not start before a slow transaction ends. Other jobs
+// of its organisation run meanwhile.
+func uniqueWaitsAlone(t *testing.T, w *world) {
+	if w.database == "sqlite" {
+		t.Skip("all writers wait for a slow transaction: there is one at a time")
+	}
+	var d eventLog
+	n, slow := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+	n.enqueue(t, note{"waits"}, jobs.Unique("k"))
+	err := slow.db.InTx(t.Context(), func(tx *store.Tx) error {
+		if err := slow.Enqueue(t.Context(), tx, note{"dropped"}, jobs.Unique("k")); err != nil {
+			return err
+		}
+		n.start(t)
+		n.enqueue(t, note{"another"})
+		d.want(t, "another")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.want(t, "another", "waits")
+}
+
 // uniqueSeesAllCauses has many transactions that each change something and
 // enqueue the same job. The last job must see all the changes.
 func uniqueSeesAllCauses(t *testing.T, w *world) {
