@@ -38,10 +38,18 @@ setup: ## Install what the tests need beyond Go, or say what is missing
 	@scripts/setup
 
 .PHONY: test
-test: setup ## Run all tests, on both databases
-	@scripts/with-postgres scripts/test ./...
+test: setup ## Run all tests on SQLite, and on PostgreSQL those that ask it something new
+	@WHETSTONE_TEST_DATABASES=short scripts/with-postgres scripts/test ./...
 	@go -C tools test ./...
 	@go -C bench test ./...
+
+.PHONY: test-rest
+test-rest: setup ## Run on PostgreSQL the tests that make test runs on SQLite alone
+	@scripts/test-rest
+
+.PHONY: covered
+covered: setup ## Find out which tests ask PostgreSQL something new
+	@scripts/covered
 
 .PHONY: test-race
 test-race: export CGO_ENABLED = 1

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 func TestAudit(t *testing.T) {
@@ -11,7 +12,7 @@ func TestAudit(t *testing.T) {
 	ctx := t.Context()
 	const made = 205 // more than one answer has
 	for range made {
-		if _, err := c.BindInstallation(ctx, client.NewRepoInstallation{InstallationID: 7, AccountLogin: "acme", AccountType: "User"}); err != nil {
+		if _, err := c.BindInstallation(ctx, api.NewRepoInstallation{InstallationID: 7, AccountLogin: "acme", AccountType: "User"}); err != nil {
 			t.Fatal(err)
 		}
 	}

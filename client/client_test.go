@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 )
@@ -125,7 +126,7 @@ func TestInstallations(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := made.Entry.ID
-	record, err := c.RecordInstall(ctx, id, client.NewInstallation{InstallPath: "/a", DeviceID: "laptop", ContentHash: first.ContentHash})
+	record, err := c.RecordInstall(ctx, id, api.NewInstallation{InstallPath: "/a", DeviceID: "laptop", ContentHash: first.ContentHash})
 	if err != nil || record.SyncStatus != "up_to_date" || *record.Version != "1.0.0" || *record.InstallPath != "/a" || *record.DeviceID != "laptop" {
 		t.Fatalf("record %+v, %v", record, err)
 	}
@@ -136,9 +137,9 @@ func TestInstallations(t *testing.T) {
 	if err != nil || len(installed) != 1 || installed[0].SyncStatus != "behind" || installed[0].Name != "pdf" || installed[0].LatestVersion != "1.1.0" {
 		t.Errorf("installed %+v, %v", installed, err)
 	}
-	for name, ask := range map[string]func() ([]client.SyncEntry, error){
-		"check": func() ([]client.SyncEntry, error) { return c.SyncCheck(ctx) },
-		"sync": func() ([]client.SyncEntry, error) {
+	for name, ask := range map[string]func() ([]api.SyncEntry, error){
+		"check": func() ([]api.SyncEntry, error) { return c.SyncCheck(ctx) },
+		"sync": func() ([]api.SyncEntry, error) {
 			return c.Sync(ctx, []client.SyncItem{
 				{EntryID: id, CurrentVersionHash: first.ContentHash, DeviceID: "laptop", InstallPath: "/a"},
 				{EntryID: "00000000-0000-7000-8000-000000000000", CurrentVersionHash: client.NoHash},
@@ -151,7 +152,7 @@ func TestInstallations(t *testing.T) {
 		}
 		e := entries[0]
 		if !e.HasUpdate || e.EntryID != id || e.Name != "pdf" || *e.CurrentVersion != "1.0.0" || e.LatestVersion != "1.1.0" ||
-			e.LatestContentHash != second.ContentHash || e.ExpiresAt.Before(time.Now()) {
+			e.LatestContentHash != second.ContentHash || time.Time(*e.ExpiresAt).Before(time.Now()) {
 			t.Errorf("%s: %+v", name, e)
 		}
 		var done, of int64

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // An Error is an error response of the server.
@@ -20,18 +22,11 @@ type Error struct {
 	// Code is for programs, e.g. "protected_suite"; "" where the status says enough.
 	Code string
 	// Issues are all problems of an invalid request.
-	Issues []Issue
+	Issues []api.Issue
 	// RequestID identifies the request in the server's log.
 	RequestID string
 	// RetryAfter is the server's Retry-After header, or 0.
 	RetryAfter time.Duration
-}
-
-// An Issue is one problem of a request.
-type Issue struct {
-	// Path leads to the field, e.g. ["cases", "0", "query"].
-	Path    []string `json:"path"`
-	Message string   `json:"message"`
 }
 
 func (e *Error) Error() string {
@@ -92,16 +87,16 @@ func (e *Error) decode(raw []byte) {
 		return
 	}
 	var validation struct {
-		Error   string  `json:"error"`
-		Details Issue   `json:"details"`
-		Issues  []Issue `json:"issues"`
+		Error   string      `json:"error"`
+		Details api.Issue   `json:"details"`
+		Issues  []api.Issue `json:"issues"`
 	}
 	if json.Unmarshal(raw, &validation) != nil {
 		return
 	}
 	e.Message, e.Issues = validation.Error, validation.Issues
 	if len(e.Issues) == 0 && validation.Details.Message != "" {
-		e.Issues = []Issue{validation.Details}
+		e.Issues = []api.Issue{validation.Details}
 	}
 }
 

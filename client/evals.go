@@ -2,31 +2,12 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
-	"time"
-)
 
-// An EvalSuite is a set of test cases for a skill.
-type EvalSuite struct {
-	ID                string            `json:"id"`
-	SourceID          *string           `json:"source_id"`
-	Name              string            `json:"name"`
-	SourceKind        string            `json:"source_kind"`   // manual, imported, contributor_aggregate or org_exemplars
-	VerifierKind      string            `json:"verifier_kind"` // llm_judge, deterministic or structured_rubric
-	SupportsNoSkill   bool              `json:"supports_no_skill"`
-	ResourceLimits    json.RawMessage   `json:"resource_limits_json"`
-	CaseCount         int               `json:"case_count"`
-	Cases             []json.RawMessage `json:"cases_json,omitempty"` // lists have none
-	SuiteKind         string            `json:"suite_kind"`           // task_package or cases
-	Runnable          bool              `json:"runnable"`
-	RunnabilityIssues []Issue           `json:"runnability_issues"`
-	Version           int64             `json:"version"`
-	CreatedAt         time.Time         `json:"created_at"`
-	UpdatedAt         time.Time         `json:"updated_at"`
-}
+	"github.com/whetstone-dev/whetstone/client/api"
+)
 
 // EvalSuiteFilter selects suites; an empty field selects all.
 type EvalSuiteFilter struct {
@@ -40,40 +21,37 @@ func suitePath(id string) string { return suitesPath + "/" + url.PathEscape(id) 
 
 // EvalSuites lists the suites of the caller's organisation without their
 // cases, newest first.
-func (c *Client) EvalSuites(ctx context.Context, f EvalSuiteFilter) ([]EvalSuite, error) {
+func (c *Client) EvalSuites(ctx context.Context, f EvalSuiteFilter) ([]api.EvalSuite, error) {
 	query := newQuery(map[string]string{
 		"cases": "false", "source_id": f.SourceID, "verifier_kind": f.VerifierKind,
 	})
-	return List[EvalSuite](ctx, c, suitesPath, "suites", query)
+	return List[api.EvalSuite](ctx, c, suitesPath, "suites", query)
 }
 
 type suiteAnswer struct {
-	Suite EvalSuite `json:"suite"`
+	Suite api.EvalSuite `json:"suite"`
 }
 
 // EvalSuite returns a suite with its cases.
-func (c *Client) EvalSuite(ctx context.Context, id string) (EvalSuite, error) {
+func (c *Client) EvalSuite(ctx context.Context, id string) (api.EvalSuite, error) {
 	var out suiteAnswer
 	err := c.get(ctx, suitePath(id), nil, &out)
 	return out.Suite, err
 }
 
-// A NewEvalSuite is a suite to create.
-type NewEvalSuite struct {
-	SourceID        string            `json:"source_id,omitempty"`
-	Name            string            `json:"name"`
-	SourceKind      string            `json:"source_kind"`
-	VerifierKind    string            `json:"verifier_kind"`
-	SupportsNoSkill bool              `json:"supports_no_skill,omitempty"`
-	ResourceLimits  json.RawMessage   `json:"resource_limits_json,omitempty"`
-	Cases           []json.RawMessage `json:"cases_json"`
-}
-
 // CreateEvalSuite creates a suite. Cases that cannot be run yet are kept;
 // RunnabilityIssues lists what they lack.
-func (c *Client) CreateEvalSuite(ctx context.Context, n NewEvalSuite) (EvalSuite, error) {
+func (c *Client) CreateEvalSuite(ctx context.Context, n api.NewEvalSuite) (api.EvalSuite, error) {
 	var out suiteAnswer
 	_, err := c.do(ctx, call{method: http.MethodPost, path: suitesPath, body: encode(n)}, &out)
+	return out.Suite, err
+}
+
+// UpdateEvalSuite changes a suite. A version that is not that of the change is an *Error with the
+// status 409.
+func (c *Client) UpdateEvalSuite(ctx context.Context, id string, change api.EvalSuiteChange) (api.EvalSuite, error) {
+	var out suiteAnswer
+	err := c.Call(ctx, http.MethodPatch, suitePath(id), change, &out)
 	return out.Suite, err
 }
 
@@ -103,21 +81,8 @@ type EvalImport struct {
 	Progress func(sent int64)
 }
 
-// EvalImported is the result of an import.
-type EvalImported struct {
-	Suite    EvalSuite     `json:"suite"`
-	Refused  []RefusedTask `json:"refused"`
-	Warnings []string      `json:"warnings"`
-}
-
-// A RefusedTask is a task of the archive that was not imported.
-type RefusedTask struct {
-	Task    string   `json:"task"`
-	Reasons []string `json:"reasons"`
-}
-
 // ImportEvalSuite creates a suite from a file. The call is not idempotent.
-func (c *Client) ImportEvalSuite(ctx context.Context, i EvalImport) (out EvalImported, err error) {
+func (c *Client) ImportEvalSuite(ctx context.Context, i EvalImport) (out api.EvalImported, err error) {
 	fields := map[string]string{"name": i.Name, "source_id": i.SourceID}
 	if i.Oracle {
 		fields["oracle"] = "true"
@@ -146,9 +111,11 @@ func (c *Client) ExportEvalSuite(ctx context.Context, id, format string) (file [
 // ImportEvalRun imports the result of a run that was made elsewhere, the file
 // aggregate-result.json of `claude plugin eval`, as a run of a suite, and reports
 // whether the suite did not have it before.
-func (c *Client) ImportEvalRun(ctx context.Context, suiteID string, content io.ReaderAt, size int64) (EvalRun, bool, error) {
+func (c *Client) ImportEvalRun(
+	ctx context.Context, suiteID string, content io.ReaderAt, size int64,
+) (api.EvalReport, bool, error) {
 	var out struct {
-		Run EvalRun `json:"run"`
+		Run api.EvalReport `json:"run"`
 	}
 	file := formFile{field: "file", name: "aggregate-result.json", content: content, size: size}
 	status, err := c.do(ctx, call{

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 const someRun = "0190b0f0-0000-7000-8000-000000000001"
@@ -109,8 +110,8 @@ func TestWatchEvalRunFails(t *testing.T) {
 func TestDeleteEvalSuite(t *testing.T) {
 	t.Parallel()
 	c := startService(t).client()
-	suite, err := c.CreateEvalSuite(t.Context(), client.NewEvalSuite{
-		Name: "Checks", SourceKind: "manual", VerifierKind: "deterministic", Cases: []json.RawMessage{json.RawMessage(`{"id":"one","case_kind":"exact_match"}`)},
+	suite, err := c.CreateEvalSuite(t.Context(), api.NewEvalSuite{
+		Name: "Checks", SourceKind: "manual", VerifierKind: "deterministic", Cases: []api.CaseFields{{"id": json.RawMessage(`"one"`), "case_kind": json.RawMessage(`"exact_match"`)}},
 	})
 	if err != nil {
 		t.Fatal(err)

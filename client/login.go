@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // Me is the holder of the client's key, and what the key permits.
@@ -13,30 +15,7 @@ type Me struct {
 	Plan         string       `json:"plan"`
 	Role         string       `json:"role"`
 	Permissions  []string     `json:"permissions"`
-	Key          Key          `json:"key"` // the one that asks
-}
-
-// A Key is an API key, without its secret.
-type Key struct {
-	ID           string     `json:"id"`
-	UserID       string     `json:"user_id"`
-	Name         string     `json:"name"`
-	Prefix       string     `json:"prefix"`      // what it begins with
-	Permissions  []string   `json:"permissions"` // nil: all that the holder's role gives
-	CreatedAt    time.Time  `json:"created_at"`
-	LastUsedAt   *time.Time `json:"last_used_at"`
-	ExpiresAt    *time.Time `json:"expires_at"`
-	RevokedAt    *time.Time `json:"revoked_at"`
-	CreatedByKey *string    `json:"created_by_key"` // that made or approved it; nil if it was made on the server
-	Login        bool       `json:"login"`          // it came from a device login
-	AllowedIPs   []string   `json:"allowed_ips"`    // networks from which it works; none: from everywhere
-	// Relay says that it may name the contributors of signals.
-	Relay bool `json:"relay,omitempty"`
-	// EntryID is that of a key of a trusted publisher, which pushes versions of this
-	// entry and does nothing else.
-	EntryID string `json:"entry_id,omitempty"`
-	// Violates is what of the key policy it does not follow; it works all the same.
-	Violates []string `json:"violates,omitempty"`
+	Key          api.Key      `json:"key"` // the one that asks
 }
 
 // A User is a member of an organisation.

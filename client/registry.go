@@ -146,7 +146,10 @@ func (c *Client) rollBack(ctx context.Context, id string, in rollbackInput) (out
 // Undo takes the last rollback of an entry back. It is an *Error with the status
 // 409 if another version became current since.
 func (c *Client) Undo(ctx context.Context, id, reason string) (out RollbackResult, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: entryPath(id) + "/rollback/undo", body: encode(rollbackInput{Reason: reason})}, &out)
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: entryPath(id) + "/rollback/undo",
+		body: encode(rollbackInput{Reason: reason}),
+	}, &out)
 	return out, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // A line is what a server does with one request.
@@ -173,14 +174,14 @@ func TestErrorBodies(t *testing.T) {
 		},
 		{
 			"validation", 400, `{"error":"Validation failed","details":{"path":["a"],"message":"a is wrong"},"issues":[{"path":["a"],"message":"a is wrong"},{"path":["b","0"],"message":"b is wrong"}]}`,
-			client.Error{Status: 400, Message: "Validation failed", RequestID: id, Issues: []client.Issue{
+			client.Error{Status: 400, Message: "Validation failed", RequestID: id, Issues: []api.Issue{
 				{Path: []string{"a"}, Message: "a is wrong"}, {Path: []string{"b", "0"}, Message: "b is wrong"},
 			}},
 			"a is wrong; b is wrong",
 		},
 		{
 			"validation with details only", 400, `{"error":"Validation failed","details":{"path":["a"],"message":"a is wrong"}}`,
-			client.Error{Status: 400, Message: "Validation failed", RequestID: id, Issues: []client.Issue{{Path: []string{"a"}, Message: "a is wrong"}}},
+			client.Error{Status: 400, Message: "Validation failed", RequestID: id, Issues: []api.Issue{{Path: []string{"a"}, Message: "a is wrong"}}},
 			"a is wrong",
 		},
 		{

@@ -111,36 +111,13 @@ func (c *Client) GradeSession(ctx context.Context, id string, v Verdict) (Grade,
 	return out.Grade, err
 }
 
-// A NewCase is a test case to make of a session; the server fills in empty fields.
-type NewCase struct {
-	Skill       string `json:"skill,omitempty"`       // id or name; the one that the session failed, or else used
-	SourceID    string `json:"source_id,omitempty"`   // the newest of the skill
-	SuiteID     string `json:"suite_id,omitempty"`    // without one the case is a draft
-	Query       string `json:"query,omitempty"`       // the first prompt, if it is kept
-	Expectation string `json:"expectation,omitempty"` // should_trigger or should_not_trigger
-}
-
-// A SessionCase is a test case that was made of a session.
-type SessionCase struct {
-	SuggestionID string  `json:"suggestion_id"`
-	SessionID    string  `json:"session_id"`
-	Skill        string  `json:"skill"`
-	SourceID     string  `json:"source_id"`
-	SuiteID      *string `json:"suite_id"` // nil for a draft
-	Query        string  `json:"query"`
-	Expectation  string  `json:"expectation"`
-}
-
 // CreateCase makes a test case of a session. The same case is made once, so that it
-// may be repeated.
-func (c *Client) CreateCase(ctx context.Context, sessionID string, in NewCase) (SessionCase, error) {
-	var out struct {
-		Case SessionCase `json:"case"`
-	}
-	_, err := c.do(ctx, call{
-		method: http.MethodPost, path: sessionPath(sessionID) + "/cases", body: encode(in), idempotent: true,
+// may be repeated, unless it asks for a new suite.
+func (c *Client) CreateCase(ctx context.Context, sessionID string, in api.NewCase) (out api.CreatedCase, err error) {
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: sessionPath(sessionID) + "/cases", body: encode(in), idempotent: in.NewSuite == nil,
 	}, &out)
-	return out.Case, err
+	return out, err
 }
 
 // Grader returns the grader of the organisation.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 func TestSendSignals(t *testing.T) {
@@ -22,36 +22,36 @@ func TestSendSignals(t *testing.T) {
 			signals = append(signals, client.Signal{SkillName: "pdf", SignalType: "missed_trigger", Confidence: 0.5, SourceKey: cohort + n, UserCohort: cohort})
 		}
 	}
-	for _, want := range []client.SignalsResult{{Accepted: 12}, {Duplicates: 12}} {
-		if got, err := c.SendSignals(ctx, signals); err != nil || got.Accepted != want.Accepted || got.Duplicates != want.Duplicates {
+	for _, want := range []struct{ Accepted, Duplicates int }{{12, 0}, {0, 12}} {
+		if got, err := c.SendSignals(ctx, signals); err != nil || *got.Accepted != want.Accepted || *got.Duplicates != want.Duplicates {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
 	_, err := c.SendSignals(ctx, nil)
 	wantStatus(t, err, 400, "signals")
 	got, err := c.SignalsOverview(ctx)
-	if err != nil || len(got.Skills) != 1 || got.Skills[0].LastSignalAt.IsZero() {
+	if err != nil || len(got.Skills) != 1 || time.Time(got.Skills[0].LastSignalAt).IsZero() {
 		t.Fatalf("overview %+v, %v", got, err)
 	}
 	n, people := int64(12), 3
-	if got.AsOf == nil || got.AsOf.IsZero() {
+	if got.AsOf == nil || time.Time(*got.AsOf).IsZero() {
 		t.Errorf("as of %v", got.AsOf)
 	}
-	if got.GeneratedAt.IsZero() || got.CreatorID == "" {
+	if time.Time(got.GeneratedAt).IsZero() || got.CreatorID == "" {
 		t.Errorf("generated at %v for %q", got.GeneratedAt, got.CreatorID)
 	}
-	got.Skills[0].LastSignalAt, got.PendingProposals, got.AsOf, got.GeneratedAt, got.CreatorID = time.Time{}, 0, nil, time.Time{}, ""
-	want := client.SignalsOverview{
-		Signals: &n, Contributors: &people, ActiveSkills: 1, Source: "contribution_signal",
-		Skills: []client.SkillSignals{{SkillName: "pdf", Signals: &n, Contributors: &people, Actionable: true}},
+	got.Skills[0].LastSignalAt, got.PendingProposals, got.SignalsSource = api.Time{}, 0, api.SignalsSource{Source: got.Source}
+	want := api.SignalsOverview{
+		Signals: &n, Contributors: &people, ActiveSkills: 1, SignalsSource: api.SignalsSource{Source: "contribution_signal"},
+		Skills: []api.SkillSignals{{SkillName: "pdf", Signals: &n, Contributors: &people, Actionable: true}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("overview (-want +got):\n%s", diff)
 	}
-	skills := improving.Client{Client: c}
-	_, err = skills.Proposal(ctx, "none")
+	approved := "approved"
+	_, err = c.Proposal(ctx, "none")
 	wantStatus(t, err, 404, "Proposal not found")
-	_, err = skills.SetStatus(ctx, "none", "approved")
+	_, err = c.ChangeProposal(ctx, "none", api.ProposalChange{Status: &approved})
 	wantStatus(t, err, 404, "Proposal not found")
 }
 
@@ -72,7 +72,7 @@ func TestSubmitBundle(t *testing.T) {
 	}
 	_, err = c.SubmitBundle(ctx, me, "pdf", json.RawMessage(`{}`))
 	wantStatus(t, err, 400, "is required")
-	if got, err := c.BundlesOverview(ctx); err != nil || got.Submissions != 0 { // they are for another
+	if got, err := c.BundlesOverview(ctx); err != nil || got.TotalSubmissions != 0 { // they are for another
 		t.Errorf("overview %+v, %v", got, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // push makes a body with one invocation of each skill.
@@ -26,7 +27,7 @@ func TestPush(t *testing.T) {
 	c := startService(t).client()
 	const id = "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10"
 	got, err := c.Push(t.Context(), push(id, "pdf", "custom_skill", strings.Repeat("x", 201)))
-	want := client.PushResult{PushID: id, Accepted: 2, Unattributed: 1, Status: "accepted"}
+	want := api.PushResult{PushID: id, Accepted: 2, Unattributed: 1, Status: "accepted"}
 	if len(got.Rejected) != 1 || got.Rejected[0].Kind != "skill_invocation" || got.Rejected[0].Index != 2 || got.Rejected[0].Message == "" {
 		t.Errorf("rejected %+v, want the third", got.Rejected)
 	}
@@ -61,7 +62,7 @@ func TestSkills(t *testing.T) {
 	if s := all[0]; s.Status != "unknown" || s.UniqueSessions != 1 || *s.TriggerRate != 1 || *s.AvgConfidence != 0.5 || s.PassRate != nil || s.LastSeenAt == nil {
 		t.Errorf("skill %+v", s)
 	}
-	for _, name := range []string{all[0].ID, "skill-100", "a/b c?"} {
+	for _, name := range []string{all[0].SkillID, "skill-100", "a/b c?"} {
 		got, err := c.Skill(ctx, name, 7)
 		if err != nil || len(got.Days) != 7 || got.Days[6].Checks+got.Days[5].Checks != 1 || got.Skill.FirstSeenAt == nil {
 			t.Errorf("skill %s: %+v, %v", name, got, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // An Upload is the archive of a new version, and its metadata.
@@ -33,9 +35,9 @@ type Publication struct {
 	Entry   Entry   `json:"entry"`
 	Version Version `json:"version"`
 	// Warnings are about the skills that it requires.
-	Warnings []string      `json:"warnings"`
-	Requires []Requirement `json:"requires,omitempty"`
-	Gate     *Gate         `json:"gate,omitempty"` // with a candidate: it waits until this gate lets it pass
+	Warnings []string          `json:"warnings"`
+	Requires []api.Requirement `json:"requires,omitempty"`
+	Gate     *Gate             `json:"gate,omitempty"` // with a candidate: it waits until this gate lets it pass
 	// Created is false for a version that already existed with this content.
 	Created bool `json:"-"`
 }
@@ -67,23 +69,4 @@ func (c *Client) publish(ctx context.Context, in call) (out Publication, err err
 	status, err := c.do(ctx, in, &out)
 	out.Created = status == http.StatusCreated || status == http.StatusAccepted
 	return out, err
-}
-
-// A Requirement is what metadata.requires of a SKILL.md names.
-type Requirement struct {
-	Name         string         `json:"name"`
-	Organisation *string        `json:"organisation"`
-	Range        *string        `json:"range"` // of versions
-	State        string         `json:"state"`
-	Problem      *string        `json:"problem"`
-	Skill        *RequiredSkill `json:"skill"` // its current version; nil if it is missing
-}
-
-// A RequiredSkill is the version that a requirement means now.
-type RequiredSkill struct {
-	EntryID      string `json:"entry_id"`
-	Name         string `json:"name"`
-	Organisation string `json:"organisation"`
-	Version      string `json:"version"`
-	ContentHash  string `json:"content_hash"`
 }

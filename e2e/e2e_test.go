@@ -42,8 +42,7 @@ func runWithBinary(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Without symbols it is linked in half the time.
-	if _, err := servertest.Build(dir, "-ldflags", "-s -w -X main.version=e2e"); err != nil {
+	if _, err := servertest.Build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -70,7 +69,7 @@ func requireCurl(t *testing.T) {
 func TestScripts(t *testing.T) {
 	requireCurl(t)
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			testscript.Run(t, testscript.Params{

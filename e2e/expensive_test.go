@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 var expensive = flag.Bool("expensive", false, "TestExpensive sends every variant, 32 at once, and bounds how long /healthz takes")
@@ -39,7 +40,7 @@ const memoryLimit = 512 << 20
 // /healthz all the while.
 func TestExpensive(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			// Reading archives takes most of the time: only `make expensive` meets the largest.

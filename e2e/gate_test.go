@@ -17,7 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // gateWorld is the real binary with a repository on a code host, which is real git
@@ -99,7 +99,7 @@ func (w *gateWorld) pushes() {
 		}
 	}
 	states := w.states()
-	if states[refs.Prerelease(good)] != "published current" || states[refs.Prerelease(bad)] != "candidate" {
+	if states[publication.Prerelease(good)] != "published current" || states[publication.Prerelease(bad)] != "candidate" {
 		t.Errorf("got the versions %v", states)
 	}
 	flaky := w.push("flaky")
@@ -109,7 +109,7 @@ func (w *gateWorld) pushes() {
 	gate := w.call("GET", "/api/v1/gates?verdict=block", nil)["gates"].([]any)[0].(map[string]any)["id"].(string)
 	w.call("POST", "/api/v1/gates/"+gate+"/override", map[string]any{"reason": "the cases are wrong"})
 	w.await("the check follows", func() bool { return strings.Contains(w.verdict(bad), "overridden by a person") })
-	if states := w.states(); states[refs.Prerelease(bad)] != "published current" {
+	if states := w.states(); states[publication.Prerelease(bad)] != "published current" {
 		t.Errorf("overridden: got the versions %v", states)
 	}
 	audit, err := json.Marshal(w.call("GET", "/api/v1/audit", nil))

@@ -18,7 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // TestGitea drives a real Gitea, which `make e2e-gitea` builds, against the real
@@ -255,7 +255,7 @@ func (w *giteaWorld) pushes() {
 		w.t.Errorf("the status names no cases: %q", got)
 	}
 	states := w.states()
-	if states[refs.Prerelease(good)] != "published current" || states[refs.Prerelease(bad)] != "candidate" {
+	if states[publication.Prerelease(good)] != "published current" || states[publication.Prerelease(bad)] != "candidate" {
 		w.t.Errorf("got the versions %v", states)
 	}
 	back := w.push("main", "third")

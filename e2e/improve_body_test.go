@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/improvetest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // mendWorld is the real binary with the skill that improvetest plants faults in, and
@@ -174,7 +175,7 @@ func (w *mendWorld) parts(runID string) map[string]string {
 // while the winner is proved, and while it is gated.
 func TestImproveBody(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			w := newMendWorld(t, database)

@@ -66,6 +66,7 @@ func liveImproveRun(t *testing.T, c *chromium) {
 	b.leave(run(b, chromedp.Evaluate[string](`document.querySelector(".prose-diff .button").getAttribute("href")`)))
 	b.await("h1", "accounts: change the description")
 	b.checkLooks("proposal")
+	b.do(chromedp.Evaluate[chromedp.Void](`window.confirm = () => true`))
 	b.do(chromedp.Click(`#apply button[value="version"]`), chromedp.WaitReady("#outcome"))
 	proposal := run(b, chromedp.Evaluate[string](`location.pathname`))
 	for range 100 {

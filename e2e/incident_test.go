@@ -24,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // badRelease is a service whose skill comes from a repository on GitHub's stand-in.
@@ -261,7 +262,7 @@ func (r *badRelease) wantInstalled(path, want string) {
 // after each request whose answer it needs.
 func TestIncident(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			kills := []string{

@@ -19,6 +19,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 var (
@@ -38,7 +39,7 @@ const (
 // panic, no memory kept, and a server that does all it did before.
 func TestMutations(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			p := startProcess(t, database, "--plan", "enterprise")

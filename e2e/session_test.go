@@ -62,10 +62,24 @@ func fromNumberToCase(t *testing.T, c *chromium, database string) {
 	b.checkLooks("session-judged")
 
 	b.press("c")
-	b.await(".flash", "The case was added.")
-	drafts := b.drafts(p.key)
-	if len(drafts) != 1 || !strings.HasPrefix(drafts[0], "What does the invoice say?") {
-		t.Errorf("drafts: %q, want the prompt of the session", drafts)
+	b.await(".flash", "The case was added to pdf-tables.")
+	b.do(chromedp.Click(".flash a"))
+	b.await("h1", "Case 1")
+	suite := strings.Split(run(b, chromedp.Location()), "/suites/")[1][:36]
+	// A draft is one step from being a case, too.
+	b.visit("/sessions/" + judgedSession)
+	b.do(chromedp.Click("#case summary"), chromedp.SetValue("#query", "Who sent it?"))
+	draft := run(b, chromedp.Evaluate[string](`[...document.querySelectorAll("#target option")].find((o) => o.text.startsWith("drafts")).value`))
+	b.do(chromedp.SetValue("#target", draft), chromedp.Click("#case form button"))
+	b.await(".flash", "The case is a draft.")
+	b.do(chromedp.Click(".flash a"))
+	b.await("#drafts", "Drafts")
+	b.checkLooks("source-drafts")
+	b.do(chromedp.Click(`form[action$="/drafts"] button`))
+	b.await(".flash", "1 added to pdf-tables.")
+	cases := b.api(p.key, "GET", "/api/v1/eval-suites/"+suite, nil)["suite"].(object)["cases_json"].([]any)
+	if len(cases) != 2 || !strings.HasPrefix(cases[0].(object)["query"].(string), "What does the invoice say?") {
+		t.Errorf("cases: %v, want the prompt of the session and the draft", cases)
 	}
 	readingTimeline(b, p.key)
 }
@@ -111,23 +125,6 @@ func (p *process) whetstone(t *testing.T, args ...string) {
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("whetstone %v: %v\n%s", args, err, out)
 	}
-}
-
-// drafts returns the queries of the accepted suggestions of the only source.
-func (b *tab) drafts(key string) (queries []string) {
-	b.t.Helper()
-	b.visit("/sources")
-	for _, path := range b.links() {
-		if id, ok := strings.CutPrefix(path, "/sources/"); ok && kindOf(path) == "/sources/{}" {
-			reviews := b.api(key, "GET", "/api/v1/cloud-sources/"+id+"/eval-suggestions/reviews", nil)
-			for _, review := range reviews["reviewedSuggestions"].([]any) {
-				queries = append(queries, review.(object)["query"].(string))
-			}
-			return queries
-		}
-	}
-	b.t.Fatal("no source")
-	return nil
 }
 
 // readingTimeline reads a session of many turns, of which the page has the first: the

@@ -164,7 +164,7 @@ func walkToMember(b *walk, p *process) {
 	b.menu("/settings", "")
 	b.click(`nav[aria-label=Settings] a[href="/settings/members"]`, "Members")
 	b.do(chromedp.SendKeys("#email", "grace@example.org"))
-	b.send(`form[action="/settings/invitations"] button`, ".made", "It is not shown again")
+	b.send(`form[action="/settings/members/invitations"] button`, ".made", "It is not shown again")
 	b.wantAtMost(3)
 
 	b.click(`nav[aria-label=Settings] a[href="/settings/keys"]`, "Keys")

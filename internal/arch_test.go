@@ -174,6 +174,7 @@ var edges = []edge{
 	{"sources", "skills", "a source belongs to a skill"},
 	{"suggestions", "runs", "failed cases become suggestions"},
 	{"suggestions", "sessions", "a session that went wrong becomes a case"},
+	{"suggestions", "skills", "a case locks its skill, so that calls at the same time make one suite"},
 	{"suggestions", "sources", "suggestions belong to a source"},
 	{"suggestions", "suites", "an accepted suggestion becomes a case"},
 	{"suggestions", "telemetry", "missed prompts become suggestions"},

@@ -19,6 +19,7 @@ import (
 var (
 	update     = flag.Bool("update", false, "write the measured figures and the generated parts of documents")
 	printHouse = flag.Bool("house", false, "print the figures of the house beside those of others")
+	helpersOf  = flag.String("helpers", "", "list the private helpers used once of a package, e.g. internal/web")
 )
 
 // A figure of the house is measured the same way for every commit. Growth may not eat
@@ -268,6 +269,9 @@ func usedOnce(product []*source) float64 {
 			private++
 			if f.lines(fn) <= 12 && uses[f.dir][fn.Name.Name] == 2 { // its declaration is one
 				once++
+				if f.dir == *helpersOf {
+					fmt.Println(f.files.Position(fn.Pos()), fn.Name.Name)
+				}
 			}
 		}
 	}

@@ -44,3 +44,9 @@ func (t Time) Equal(u Time) bool { return time.Time(t).Equal(time.Time(u)) }
 
 // String formats the time as JSON does, without the quotes.
 func (t Time) String() string { return time.Time(t).UTC().Format(timeFormat) }
+
+// An Issue is one problem of a request.
+type Issue struct {
+	Path    []string `json:"path" nullable:"false" example:"[\"threshold\"]"`
+	Message string   `json:"message" example:"threshold must be between 0 and 1"`
+}

@@ -37,3 +37,9 @@ type OwnersFile struct {
 	Owners     []string `json:"owners" nullable:"false" doc:"As they are written"`
 	ReadAt     Time     `json:"read_at"`
 }
+
+// TeamDetail is a team with its members.
+type TeamDetail struct {
+	Team    Team    `json:"team"`
+	Members []Owner `json:"members" nullable:"false" doc:"By address"`
+}

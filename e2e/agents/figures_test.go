@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/telemetrytest"
-	"github.com/whetstone-dev/whetstone/internal/web/connect"
+	"github.com/whetstone-dev/whetstone/internal/web"
 )
 
 // A program is one of the five agents, connected as the connect page says.
@@ -95,7 +95,7 @@ var exported = regexp.MustCompile(`(?m)^export (\w+)="?([^"\n]*)"?$`)
 // server.
 func (a agent) onPage(t *testing.T, title string) string {
 	t.Helper()
-	for _, s := range connect.Agents(a.telemetry.URL, a.org.reporting) {
+	for _, s := range web.Agents(a.telemetry.URL, a.org.reporting) {
 		if s.Title == title {
 			return s.Code
 		}

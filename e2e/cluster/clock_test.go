@@ -25,7 +25,7 @@ func TestTortureClock(t *testing.T) {
 		t.Skip("compiles the program with another clock, which takes minutes; make torture does it")
 	}
 	dir := t.TempDir()
-	shifted, err := servertest.Build(dir, "-overlay", clockOverlay(t, dir))
+	shifted, err := servertest.BuildWith(dir, "-overlay", clockOverlay(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
@@ -137,14 +138,17 @@ func wantService(t *testing.T, s *site, key string, web []*servertest.Server, wo
 	if _, err := last.Download(t.Context(), web[len(web)-1].URL+link.RequestURI(), client.Wanted{ContentHash: hashOf(archive)}); err != nil {
 		t.Fatal(err)
 	}
-	suite, err := first.CreateEvalSuite(t.Context(), client.NewEvalSuite{
+	suite, err := first.CreateEvalSuite(t.Context(), api.NewEvalSuite{
 		Name: "deployed", SourceKind: "manual", VerifierKind: "llm_judge",
-		Cases: []json.RawMessage{[]byte(`{"case_kind":"trigger_query","query":"do thing number 1","expectation":"should_trigger"}`)},
+		Cases: []api.CaseFields{{
+			"case_kind": json.RawMessage(`"trigger_query"`), "query": json.RawMessage(`"do thing number 1"`),
+			"expectation": json.RawMessage(`"should_trigger"`),
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, err := first.StartEvalRun(t.Context(), suite.ID, client.NewEvalRun{Subject: client.EvalSubject{EntryID: made.Entry.ID}})
+	started, err := first.StartEvalRun(t.Context(), suite.ID, api.NewEvalRun{Subject: api.EvalSubject{EntryID: made.Entry.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}

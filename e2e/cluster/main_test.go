@@ -53,7 +53,7 @@ func runWithBinary(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if binary, err = servertest.Build(dir, "-ldflags", "-s -w"); err != nil { // linked in half the time
+	if binary, err = servertest.Build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
@@ -149,8 +150,8 @@ func runElsewhere(t *testing.T, r *replicas) {
 	if err := w.prepare(t.Context(), r.site); err != nil {
 		t.Fatal(err)
 	}
-	started, err := r.clientOf(r.a.URL, firstKey).StartEvalRun(t.Context(), w.suite, client.NewEvalRun{
-		Subject: client.EvalSubject{SourceID: w.source}, Trials: 3,
+	started, err := r.clientOf(r.a.URL, firstKey).StartEvalRun(t.Context(), w.suite, api.NewEvalRun{
+		Subject: api.EvalSubject{SourceID: w.source}, Trials: 3,
 	})
 	if err != nil {
 		t.Fatal(err)

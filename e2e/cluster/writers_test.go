@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // versions publishes versions of one entry. A retry after a lost answer sends the
@@ -121,9 +122,9 @@ func upload(ctx context.Context, s *site, name string) (string, error) {
 }
 
 func (w *reviews) write(ctx context.Context, s *site, n int) error {
-	suggestion := client.Suggestion{
+	suggestion := api.Suggestion{
 		ID: uuid.NewString(), Query: fmt.Sprintf("do thing %d", n), ShouldTrigger: true, Source: "linked_telemetry",
-		Provenance: "missed_query", ObservedCount: 1, Confidence: 0.5, LastObservedAt: time.Now().UTC(),
+		Provenance: "missed_query", ObservedCount: 1, Confidence: 0.5, LastObservedAt: api.Time(time.Now()),
 	}
 	err := insist(ctx, func(ctx context.Context) error {
 		_, err := s.client(firstKey).ReviewSuggestion(ctx, w.source, suggestion, "accepted")
@@ -161,13 +162,15 @@ func (w *runs) prepare(ctx context.Context, s *site) (err error) {
 	if w.source, err = upload(ctx, s, "tested"); err != nil {
 		return err
 	}
-	var cases []json.RawMessage
+	var cases []api.CaseFields
 	for i := range casesARun {
-		cases = append(cases, json.RawMessage(fmt.Sprintf(
-			`{"case_kind":"trigger_query","id":"case-%d","query":"please do thing number 1, variant %d",`+
-				`"expectation":"should_trigger"}`, i, i)))
+		cases = append(cases, api.CaseFields{
+			"case_kind": json.RawMessage(`"trigger_query"`), "id": json.RawMessage(fmt.Sprintf(`"case-%d"`, i)),
+			"query":       json.RawMessage(fmt.Sprintf(`"please do thing number 1, variant %d"`, i)),
+			"expectation": json.RawMessage(`"should_trigger"`),
+		})
 	}
-	suite, err := s.client(firstKey).CreateEvalSuite(ctx, client.NewEvalSuite{
+	suite, err := s.client(firstKey).CreateEvalSuite(ctx, api.NewEvalSuite{
 		Name: "torture", SourceKind: "manual", VerifierKind: "llm_judge", Cases: cases,
 	})
 	w.suite = suite.ID
@@ -176,7 +179,7 @@ func (w *runs) prepare(ctx context.Context, s *site) (err error) {
 
 func (w *runs) write(ctx context.Context, s *site, _ int) error {
 	err := insist(ctx, func(ctx context.Context) error {
-		run, err := s.client(firstKey).StartEvalRun(ctx, w.suite, client.NewEvalRun{Subject: client.EvalSubject{SourceID: w.source}})
+		run, err := s.client(firstKey).StartEvalRun(ctx, w.suite, api.NewEvalRun{Subject: api.EvalSubject{SourceID: w.source}})
 		if err == nil {
 			w.ids = append(w.ids, run.ID)
 		} else if !strings.Contains(err.Error(), "refused") { // the request may have arrived

@@ -36,7 +36,7 @@ func TestDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if _, err := servertest.Build(bin, "-ldflags", "-s -w -X main.version=v0.0.0"); err != nil {
+	if _, err := servertest.Build(bin); err != nil {
 		t.Fatal(err)
 	}
 	run, skipped := 0, 0
@@ -78,11 +78,9 @@ func newReader(t *testing.T, bin string) *reader {
 	t.Helper()
 	sandboxtest.Bubblewrap(t)
 	r := &reader{dir: t.TempDir()}
-	writeSkills(t, r.dir)
+	writeSkill(t, r.dir)
 	home := filepath.Join(r.dir, "home")
-	if err := os.Mkdir(home, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeSessions(t, home)
 	r.env = []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "USER=reader", "NO_COLOR=1"}
 	printed, err := os.Create(filepath.Join(home, "printed"))
 	if err != nil {
@@ -113,20 +111,52 @@ func newReader(t *testing.T, bin string) *reader {
 	return r
 }
 
-// writeSkills makes the folders that documents suppose a reader to have.
-func writeSkills(t *testing.T, dir string) {
+// write makes a file, and the folders above it.
+func write(t *testing.T, path, text string) {
 	t.Helper()
-	for _, name := range []string{"my-skill", "pdf-tables"} {
-		text := "---\nname: " + name + "\ndescription: Extracts tables from PDF files as CSV. Use when the user asks for the tables of a PDF.\n---\n\n" +
-			"# Tables\n\nFind the tables, and write each as CSV.\n"
-		if err := os.MkdirAll(filepath.Join(dir, name, "scripts"), 0o755); err != nil {
-			t.Fatal(err)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeSkill makes the folder that documents suppose a reader to have.
+func writeSkill(t *testing.T, dir string) {
+	t.Helper()
+	write(t, filepath.Join(dir, "pdf-tables", "SKILL.md"),
+		"---\nname: pdf-tables\ndescription: Extracts tables from PDF files as CSV. Use when the user asks for the tables of a PDF.\n---\n\n"+
+			"# Tables\n\nFind the tables, and write each as CSV.\n")
+	write(t, filepath.Join(dir, "pdf-tables", "scripts", "run.sh"), "pdftotext -layout \"$1\" -\n")
+}
+
+// writeSessions makes what Claude Code keeps of 13 sessions with two skills, in two of
+// which the tests failed.
+func writeSessions(t *testing.T, home string) {
+	t.Helper()
+	for n := range 13 {
+		skill, result := "release-notes", `"content":"ok"`
+		if n >= 8 {
+			skill = "pdf-tables"
+		} else if n%4 == 2 {
+			result = `"content":"Exit code 1","is_error":true`
 		}
-		for path, text := range map[string]string{"SKILL.md": text, "scripts/run.sh": "pdftotext -layout \"$1\" -\n"} {
-			if err := os.WriteFile(filepath.Join(dir, name, path), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
+		var lines strings.Builder
+		for i, line := range []string{
+			`"type":"user","message":{"role":"user","content":"Please do it"}`,
+			`"type":"assistant","message":{"id":"a%d","content":[{"type":"tool_use","id":"s%[1]d","name":"Skill","input":{"skill":"` + skill + `"}}]}`,
+			`"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"s%d","content":"ok"}]}`,
+			`"type":"assistant","message":{"id":"b%d","content":[{"type":"tool_use","id":"t%[1]d","name":"Bash","input":{"command":"go test ./..."}}]}`,
+			`"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d",` + result + `}]}`,
+		} {
+			at := time.Now().UTC().Add(time.Duration(i-60*n)*time.Second - time.Hour)
+			if strings.Contains(line, "%") {
+				line = fmt.Sprintf(line, n)
 			}
+			fmt.Fprintf(&lines, `{"uuid":"%d-%d","sessionId":"session-%02d","timestamp":%q,%s}`+"\n", n, i, n, at.Format(time.RFC3339Nano), line)
 		}
+		write(t, filepath.Join(home, ".claude", "projects", "-shop", fmt.Sprintf("session-%02d.jsonl", n)), lines.String())
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 
 func TestSoak(t *testing.T) {
 	dir := t.TempDir()
-	binary, err := servertest.Build(dir, "-ldflags", "-s -w") // linked in half the time
+	binary, err := servertest.Build(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,13 @@ func run(args []string) (code int, err error) {
 	if len(args) == 0 {
 		return 2, errors.New("which command? usage: scripts/with-postgres COMMAND [ARGUMENT...]")
 	}
-	server, err := postgrestest.New(postgrestest.Throwaway()...)
+	settings := postgrestest.Throwaway()
+	if folder := os.Getenv("WHETSTONE_TEST_STATEMENTS"); folder != "" {
+		settings = append(settings, "logging_collector=on", "log_destination=csvlog", "log_directory="+folder,
+			"log_filename=statements.log", "log_rotation_size=0", "log_statement=all", "log_file_mode=0644",
+			"log_parameter_max_length=0", "log_parameter_max_length_on_error=0")
+	}
+	server, err := postgrestest.New(settings...)
 	switch {
 	case errors.Is(err, postgrestest.ErrNotInstalled) && os.Getenv("WHETSTONE_REQUIRE") != "all":
 		fmt.Fprintln(os.Stderr, "with-postgres: PostgreSQL is not installed: tests on it are SKIPPED; run `make setup`")

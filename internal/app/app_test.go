@@ -23,7 +23,7 @@ import (
 // storetest.EmptyURL's or storetest.URL's, beside other tests.
 func each(t *testing.T, newURL func(testing.TB, string) string, test func(t *testing.T, flags []string)) {
 	t.Parallel()
-	for _, name := range []string{"sqlite", "postgres"} {
+	for _, name := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, []string{"--database-url", newURL(t, name), "--data", t.TempDir()})

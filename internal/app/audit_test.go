@@ -364,6 +364,10 @@ func changes(hook string) []change {
 			action: "sources.review.clear",
 		},
 		{
+			route: "POST " + sources + "/{id}/drafts/apply", path: sources + "/{source}/drafts/apply", action: "sources.review.set",
+			body: object{"suite_id": "{suite}"}, before: (*house).draft,
+		},
+		{
 			route: "POST /v1/sessions/{session_id}/cases", path: "/v1/sessions/s1/cases", action: "sources.review.set", before: (*house).linkSkill,
 			body: object{"source_id": "{source}", "query": "ship it"},
 		},

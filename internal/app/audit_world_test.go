@@ -189,6 +189,15 @@ func (h *house) linkSkill() {
 	api.Do(http.MethodPatch, "/api/v1/cloud-sources/"+h.ids["source"], object{"skill_id": skill["skill_id"]}).Want(http.StatusOK)
 }
 
+// draft accepts a suggestion without a suite.
+func (h *house) draft() {
+	h.t.Helper()
+	h.as(h.FirstKey).Post("/api/v1/cloud-sources/"+h.ids["source"]+"/eval-suggestions/review", object{
+		"suggestion_id": uuid.NewString(), "review_status": "accepted", "query": "ship all of it", "should_trigger": true,
+		"source": "linked_telemetry", "provenance": "missed_query",
+	}).Want(http.StatusOK)
+}
+
 // propose makes a proposal to decide on.
 func (h *house) propose() {
 	h.t.Helper()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/secrets"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
@@ -22,7 +22,7 @@ import (
 
 // loadKeyring returns the secret key, creates it in a new installation, and seals
 // with it all secrets in the database that are in clear text or sealed with an
-// older key. It runs at each start, before anything else uses a secret.
+// older key: each start finishes a rotation of the key. It runs at each start, before anything else uses a secret.
 func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.Secret) (*seal.Keyring, error) {
 	keyring, err := seal.Load(data, string(setting))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +36,7 @@ func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.
 	}
 	// The first replica stores a secret, which a replica with another key cannot
 	// open.
-	_, err = (&secrets.Service{DB: db, Seal: keyring}).Secret(ctx, "key-check")
+	_, err = (&auth.Secrets{DB: db, Seal: keyring}).Secret(ctx, "key-check")
 	return keyring, explainKeyError(err)
 }
 
@@ -45,7 +45,7 @@ func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.
 func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
 	path := filepath.Join(data, seal.FileName)
 	// A lost volume must not look like a new installation.
-	sealed, err := (&secrets.Service{DB: db}).HasSealed(ctx)
+	sealed, err := (&auth.Secrets{DB: db}).HasSealed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +62,14 @@ func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyrin
 	return seal.ReadFile(path)
 }
 
-// reseal seals with the first key all secrets in the database that are in clear
+// reseal is the rotation of the secret key: it seals with the first key all secrets in the database that are in clear
 // text or sealed with another key, in one transaction, and then the content of
 // sessions, in many. It returns their number. The first part is small and all or nothing. The
 // texts of sessions may be gigabytes: interrupted, the next start goes on with them, since both
 // keys still open.
 func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int, err error) {
 	err = db.InTx(ctx, func(tx *store.Tx) error {
-		own, err := (&secrets.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		own, err := (&auth.Secrets{DB: db, Seal: keyring}).Reseal(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -124,7 +124,7 @@ func (m *matrix) badKeys() {
 	if err := m.service.Auth().RevokeKey(m.Context(), org.ID, id); err != nil {
 		m.Fatal(err)
 	}
-	opened := &tokens.Service{DB: m.service.DB()}
+	opened := &tokens.Service{Kind: tokens.Catalog, DB: m.service.DB()}
 	var err error
 	if _, m.keys["catalog token"], err = opened.Create(m.Context(), access.Caller{OrgID: org.ID, UserID: m.ours.Things["user"]}, "matrix", nil); err != nil {
 		m.Fatal(err)

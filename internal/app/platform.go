@@ -207,9 +207,9 @@ func (a *App) openBlobs(ctx context.Context, p *platform) error {
 }
 
 // newCollector returns where the audit log is sent, or nil.
-func newCollector(c config.Config, version string, peer *metrics.Peer) (*audit.Collector, error) {
+func newCollector(c config.Config, version string, peer *metrics.Peer) (none *audit.Collector, err error) {
 	if c.AuditOTLPEndpoint == "" {
-		return nil, nil //nolint:nilnil // see above
+		return none, nil
 	}
 	client, err := outbound.New(outbound.Options{AllowPrivate: true, Peer: peer})
 	headers := map[string]string{}
@@ -230,9 +230,9 @@ func newSandbox(c config.Config, log *slog.Logger) (sandbox.Sandbox, error) {
 // newEnvironments keeps the images of task packages beside the trials, in a folder
 // that the programs of a trial can reach. It returns nil if the sandbox has no use
 // for them.
-func newEnvironments(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*environments.Service, error) {
+func newEnvironments(c config.Config, s sandbox.Sandbox, log *slog.Logger) (none *environments.Service, err error) {
 	if sandbox.Driver(c.Sandbox) != sandbox.Bubblewrap {
-		return nil, nil //nolint:nilnil // see above
+		return none, nil
 	}
 	data, err := filepath.Abs(c.Data)
 	if err != nil {

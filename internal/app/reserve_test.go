@@ -38,7 +38,7 @@ var servedWhenFull = []string{
 	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device", "POST /login/device/finish",
 	"POST /logout", "POST /registry/lock-file", "POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete",
 	"POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete",
-	"POST /settings/invitations/{}/revoke", "POST /settings/keys/{}/revoke", "POST /settings/members/{}/remove",
+	"POST /settings/keys/{}/revoke", "POST /settings/members/invitations/{}/revoke", "POST /settings/members/{}/remove",
 	"POST /settings/provisioning/{}/delete",
 	"POST /settings/service-accounts/{}/delete", "POST /settings/teams/{}/delete",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",

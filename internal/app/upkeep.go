@@ -32,7 +32,8 @@ func (p *parts) scheduleUpkeep() {
 		if environments := p.runs.Packages.Environments; environments != nil {
 			trials = errors.Join(trials, environments.Sweep())
 		}
-		return errors.Join(uploads, trials, p.agents.Sweep(), p.runs.Sweep(), p.auth.Sweep(ctx), p.api.Sweep(ctx), p.audit.Sweep(ctx),
+		return errors.Join(uploads, trials, p.agents.Sweep(), p.runs.Sweep(), p.auth.Sweep(ctx), p.api.Sweep(ctx),
+			p.audit.Sweep(ctx),
 			p.publishers.Sweep(ctx), p.events.Sweep(ctx), p.signIn.Sweep(ctx))
 	})
 	p.queue.Every(10*time.Minute, upkeepArgs{})

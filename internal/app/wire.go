@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/gitrepo"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/mcpserver"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
@@ -18,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 	"github.com/whetstone-dev/whetstone/internal/learn/community"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
@@ -46,11 +46,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
-	"github.com/whetstone-dev/whetstone/internal/release/approvals/hostreviews"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
@@ -104,7 +102,7 @@ type parts struct {
 	trials        *trials.Service
 	gates         *gates.Service
 	approvals     *approvals.Service
-	hostReviews   *hostreviews.Service
+	hostReviews   *approvals.HostReviews
 	attestations  *attestations.Service
 	suggestions   *suggestions.Service
 	community     *community.Service
@@ -156,7 +154,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
 	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.links, Jobs: queue, Registry: p.registry}
-	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
+	p.tokens = &tokens.Service{Kind: tokens.Catalog, DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
 		Registry: p.registry, Tokens: p.tokens, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(), Log: log("catalog"),
 	}
@@ -214,7 +212,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.clawhub = &clawhub.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Catalog: p.catalog, Registry: p.registry, Installations: p.installations,
-		Attestations: p.attestations, Auth: on.auth, Quota: on.quota, Memory: on.memory.work, PublicURL: a.URL(), Log: log("clawhub"),
+		Attestations: p.attestations, Auth: on.auth, Quota: on.quota, Memory: on.memory.work, PublicURL: a.URL(),
+		Log: log("clawhub"),
 	}
 	p.checks = &checks.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Sources: p.sources, Suites: p.suites, Repohost: p.repohost,
@@ -236,7 +235,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.approvals = &approvals.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Tally: tally, Watcher: versions,
 	}
-	p.hostReviews = &hostreviews.Service{
+	p.hostReviews = &approvals.HostReviews{
 		DB: db, Jobs: queue, Registry: p.registry, Approvals: p.approvals, Repohost: p.repohost, CodeHost: codeHost(c),
 		Log: log("approvals"),
 	}
@@ -246,7 +245,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.alerts = &alerts.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
-		Seal: a.keyring, Owners: p.teams, Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets, Log: log("alerts"),
+		Seal: a.keyring, Owners: p.teams, Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets,
+		Log: log("alerts"),
 	}
 	p.incidents = &incidents.Service{
 		DB: db, Jobs: queue, Alerts: p.alerts, Repohost: p.repohost, Installations: p.installations,
@@ -335,7 +335,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
 		shop, &gitrepo.Service{Catalog: p.catalog, Marketplace: shop, Memory: on.memory.work},
-		hostapi.API{Service: p.repohost},
+		repohost.API{Service: p.repohost},
 		p.checks,
 		p.community, p.signals, p.proposals, p.apply, p.web,
 	} {

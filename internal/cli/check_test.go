@@ -105,7 +105,7 @@ func TestCheckRefused(t *testing.T) {
 	if r := run(t, "check", filepath.Join(dir, "SKILL.md")); r.code != term.ExitFailed || !strings.Contains(r.stdout, "spec.root.not_directory") {
 		t.Errorf("got %+v, want that a file is no folder", r)
 	}
-	run(t, "check", filepath.Join(dir, "nothing")).want(t, term.ExitUsage, "whetstone: dir: ")
+	run(t, "check", filepath.Join(dir, "nothing")).want(t, term.ExitUsage, "whetstone: There is no folder "+filepath.Join(dir, "nothing")+": name the folder of a skill, or make one with `whetstone init NAME`")
 	put(t, dir, ".skillignore", "[\n")
 	if err := os.Remove(filepath.Join(dir, "users")); err != nil {
 		t.Fatal(err)

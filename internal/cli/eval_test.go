@@ -12,8 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
@@ -42,11 +41,11 @@ func (m evalMachine) eval(t *testing.T, args ...string) result {
 }
 
 // imported imports a file that the test writes, and returns the suite.
-func (m evalMachine) imported(t *testing.T, file string) client.EvalSuite {
+func (m evalMachine) imported(t *testing.T, file string) api.EvalSuite {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "suite.json")
 	write(t, path, file)
-	var out client.EvalImported
+	var out api.EvalImported
 	r := m.eval(t, "import", path, "--json")
 	if r.code != term.ExitOK {
 		t.Fatalf("exit code %d: %s", r.code, r.stderr)
@@ -171,7 +170,7 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("a terminal sees %q", r.stderr)
 	}
 	good := m.imported(t, strings.Replace(checks, `"expected":"b"`, `"expected":"a"`, 1))
-	var run client.EvalRun
+	var run api.EvalReport
 	r = m.eval(t, "run", good.ID, "--source", m.source, "--wait", "--trials", "2", "--json")
 	r.decode(t, &run)
 	if r.code != term.ExitOK || run.Status != "succeeded" || len(run.Cases) != 2 || len(run.Cases[0].Trials) != 2 || *run.PassRate != 1 {
@@ -188,7 +187,7 @@ func TestEvalRun(t *testing.T) {
 func TestEvalTrial(t *testing.T) {
 	m := startEvals(t)
 	suite := m.imported(t, checks)
-	var run client.EvalRun
+	var run api.EvalReport
 	m.eval(t, "run", suite.ID, "--source", m.source, "--wait", "--json").decode(t, &run)
 	r := m.eval(t, "trial", run.ID, "two")
 	for _, part := range []string{"1 of two, skill", "fail", "first difference", "response", "OUTPUT\na\n"} {
@@ -196,7 +195,7 @@ func TestEvalTrial(t *testing.T) {
 			t.Errorf("no %q in %d\n%s%s", part, r.code, r.stdout, r.stderr)
 		}
 	}
-	var trial client.EvalTrialDetail
+	var trial api.EvalTrialDetail
 	m.eval(t, "trial", run.ID, "two", "--json").decode(t, &trial)
 	if trial.Verdict != "fail" || trial.SessionID != nil || len(trial.Session.Events) != 1 || trial.RunID != run.ID {
 		t.Errorf("trial %+v", trial)
@@ -211,7 +210,7 @@ func TestEvalRunErrors(t *testing.T) {
 	const broken = `{"id":"three","case_kind":"boolean_assertion","output":"a","assertion":"exit_code == 0"}`
 	suite := m.imported(t, strings.Replace(checks, "]}", ","+broken+"]}", 1))
 	r := m.eval(t, "run", suite.ID, "--source", m.source, "--wait")
-	for _, part := range []string{"1 passed, 1 failed, 1 errors", "50% (9% to 91%), 1 error, UNRELIABLE", "more than a fifth of the trials ended with an error"} {
+	for _, part := range []string{"1 passed, 1 failed, 1 errors", "50% (9% to 91%), 1 error, UNRELIABLE", "more than a fifth of the trials ended with an error", "First error"} {
 		if !strings.Contains(r.stdout, part) {
 			t.Errorf("no %q in\n%s", part, r.stdout)
 		}
@@ -274,7 +273,7 @@ func TestEvalImprove(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, r.stdout)
 		}
 	}
-	var run improving.Run
+	var run api.ImproveRun
 	m.eval(t, "improve", suite.ID, "--source", m.source, "--no-wait", "--json").decode(t, &run)
 	if run.Status != "queued" || run.MaxIterations != 3 || run.Holdout != 0.4 {
 		t.Errorf("started %+v", run)

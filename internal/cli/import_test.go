@@ -376,13 +376,13 @@ func TestSkills(t *testing.T) {
 	date := noon().Format(time.DateOnly)
 	got := m.must(t, "skills")
 	row := strings.Join(strings.Fields(got), " ")
-	if !strings.HasPrefix(row, "SKILL STATUS PASS RATE BASIS TRIGGER RATE COST PER USE SESSIONS LAST SEEN pdf healthy 100% ") || !strings.HasSuffix(row, " pushed 100% - 6 "+date) {
+	if !strings.HasPrefix(row, "SKILL STATUS PASS RATE BASIS TRIGGER RATE COST PER USE SESSIONS LAST SEEN pdf healthy 100% ") || !strings.HasSuffix(row, " reported 100% - 6 "+date) {
 		t.Errorf("output %q", got)
 	}
 	want := "Skill         pdf\n" +
 		"Status        healthy\n" +
 		"Pass rate     100% (61% to 100%)  of 6 graded sessions\n" +
-		"Basis         pushed 100% of 6\n" +
+		"Basis         reported 100% of 6\n" +
 		"Trigger rate  100%  of 6 sessions that considered it; offers are unknown\n" +
 		"Confidence    85%  known of 100% of the triggers\n" +
 		"Sessions      6\n" +

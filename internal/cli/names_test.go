@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -62,7 +62,7 @@ func TestNamesOfRuns(t *testing.T) {
 	m := startEvals(t)
 	m.imported(t, checks)
 	m.eval(t, "watch", "Checks").want(t, term.ExitFailed, "The suite Checks has no run yet; `whetstone eval run` starts one")
-	var run, watched client.EvalRun
+	var run, watched api.EvalRun
 	m.eval(t, "run", "Checks", "--source", m.source, "--json").decode(t, &run)
 	m.eval(t, "watch", "Checks", "--json").decode(t, &watched)
 	if watched.ID != run.ID {

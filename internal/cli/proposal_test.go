@@ -100,7 +100,7 @@ func TestProposals(t *testing.T) {
 	says(run(s, "apply", "p", "--as", "patch", "--dir", dir, "--dry-run"), term.ExitOK, "+Read it twice.")
 	holds(oldSkill)
 	says(run(s, "apply", "p", "--as", "version", "--dir", dir), term.ExitUsage, "--dir is for --as patch")
-	says(run(s, "apply", "p", "--as", "patch", "--dir", filepath.Join(dir, "none")), term.ExitUsage, "no such file")
+	says(run(s, "apply", "p", "--as", "patch", "--dir", filepath.Join(dir, "none")), term.ExitUsage, "There is no folder")
 	if len(s.sent) > 0 {
 		t.Errorf("nothing was applied, and the server was told %v", s.sent)
 	}

@@ -163,7 +163,7 @@ func TestPushRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, nil, `"passwd"`},
-		{"no folder", func(t *testing.T, dir string) { remove(t, dir) }, nil, "no such file or directory"},
+		{"no folder", func(t *testing.T, dir string) { remove(t, dir) }, nil, "There is no folder"},
 		{"agent without a name", func(t *testing.T, dir string) { put(t, dir, "AGENT.md", "x") }, []string{"--type", "agent"}, "name must be given with --name"},
 		{"another type", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--type", "agent"}, "pdf already exists as a skill; use --type skill or another --name"},
 		{"another visibility", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--visibility", "public"}, "pdf already exists with the visibility org, which a push does not change"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -67,24 +68,45 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestCaseOfSession: a session becomes a test case of the source of its skill, which
-// the upload has found by the name in SKILL.md.
+// TestCaseOfSession: a session becomes a test case of a suite, or a draft of the source of
+// its skill, which the upload has found by the name in SKILL.md; drafts become cases.
 func TestCaseOfSession(t *testing.T) {
 	s := startService(t)
 	m := s.importing(t, 1)
 	m.must(t, "import")
-	m.run(t, "session", "case", "session-000", "--query", "Read it").want(t, term.ExitFailed, "No source is linked to the skill pdf")
-	m.must(t, "source", "upload", skillFolder(t, "pdf", "one"))
-	m.must(t, "source", "upload", skillFolder(t, "unheard-of", "one"))
-	m.run(t, "session", "case", "session-000").want(t, term.ExitUsage, "query is required")
-	var made client.SessionCase
+	var made api.CreatedCase
 	m.answers(t, &made, "session", "case", "session-000", "--query", "Read it", "--should-not-trigger")
-	if made.Skill != "pdf" || made.SuiteID != nil || made.Query != "Read it" || made.Expectation != "should_not_trigger" {
+	if made.Skill != "pdf" || made.SuiteID == nil || made.Case.Query != "Read it" || made.Case.Expectation != "should_not_trigger" {
 		t.Errorf("made %+v", made)
 	}
-	text := m.must(t, "session", "case", "session-000", "--skill", "pdf", "--query", "Read it")
-	if want := "Added a case of pdf to the drafts of source " + made.SourceID + ": Read it\n"; text != want {
+	m.run(t, "session", "case", "session-000").want(t, term.ExitUsage, "query is required")
+	text := m.must(t, "session", "case", "session-000", "--skill", "pdf", "--suite", "pdf", "--query", "Read it")
+	if want := "Added a case of pdf to suite " + *made.SuiteID + ": Read it\n"; text != want {
 		t.Errorf("prints %q, want %q", text, want)
+	}
+	var other api.CreatedCase
+	m.answers(t, &other, "session", "case", "session-000", "--query", "Read it", "--new-suite", "Invoices")
+	if other.SuiteID == nil || *other.SuiteID == *made.SuiteID {
+		t.Errorf("the case of a new suite: %+v", other)
+	}
+	if got := m.run(t, "session", "case", "session-000", "--new-suite", "a", "--suite", "b"); got.code != term.ExitUsage {
+		t.Errorf("two suites: %+v", got)
+	}
+
+	m.must(t, "source", "upload", skillFolder(t, "pdf", "one"), "--label", "pdf")
+	var draft api.CreatedCase
+	m.answers(t, &draft, "session", "case", "session-000", "--source", "pdf", "--query", "Read all")
+	if draft.SuiteID != nil || draft.Case.SourceID == nil {
+		t.Errorf("the draft is %+v", draft)
+	}
+	text = m.must(t, "source", "drafts", "pdf", "--suite", "Invoices")
+	if want := "Added 1 case to suite " + *other.SuiteID + ", which had 0 already.\n"; text != want {
+		t.Errorf("prints %q, want %q", text, want)
+	}
+	var applied api.AppliedDrafts
+	m.answers(t, &applied, "source", "drafts", "pdf", "--suite", "Invoices")
+	if applied.Added != 0 || applied.Already != 1 {
+		t.Errorf("the second time: %+v", applied)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestSync(t *testing.T) {
 		}
 		author.run(t, "rollback", "pdf").want(t, term.ExitFailed, "Nothing to roll back to: 1.0.0 is the first version")
 		if got := author.must(t, "rollback", "pdf", "--list"); !strings.Contains(got, "VERSION  PASS RATE  BASIS") ||
-			!strings.Contains(got, "`whetstone rollback --undo` makes 1.0.1 current again") || !strings.Contains(got, "rolled back") {
+			!strings.Contains(got, "`whetstone rollback pdf --undo` makes 1.0.1 current again") || !strings.Contains(got, "rolled back") {
 			t.Errorf("the choices are %q", got)
 		}
 		author.run(t, "rollback", "pdf", "1.0.0", "--undo").want(t, term.ExitUsage, "--undo goes back to the version before the rollback")

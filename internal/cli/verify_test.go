@@ -121,7 +121,7 @@ func TestVerify(t *testing.T) {
 	first := m.run(t, "verify", folder)
 	first.want(t, term.ExitOK, "are not known here yet; from now on these are trusted")
 	for _, want := range []string{
-		folder + " is default/pdf@1.0.1\n", "signed: pushed by somebody with the permission to push to default (",
+		folder + " is default/pdf@1.0.1\n", "signed: pushed by a member with push access to default (",
 		"Verified: the files are those that were signed.\n",
 	} {
 		if !strings.Contains(first.stdout, want) {

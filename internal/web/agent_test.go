@@ -34,7 +34,7 @@ func TestAgentRun(t *testing.T) {
 		"cases_json": []object{{"case_kind": "boolean_assertion", "prompt": "read", "assertion": "activated"}},
 	}).Want(http.StatusCreated)
 	suite := "/suites/" + apptest.Text(made.Object(), "suite", "id")
-	checkPage(t, b.get(suite).wantText("claude-code 9.8.7, claude-sonnet-4-5", "Most dollars it may cost").wantNoText("about $"))
+	checkPage(t, b.get(suite).wantText("claude-code 9.8.7, claude-sonnet-4-5", "Spending limit (USD)").wantNoText("about $"))
 	path := b.run(suite, source, url.Values{"agent": {"claude-code claude-sonnet-4-5"}, "max_cost_usd": {"2"}})
 	p := b.get(path).want(http.StatusOK).wantInert().wantText("Agent claude-code claude-sonnet-4-5, up to 50 turns", "Cost $0.0045",
 		"activated the skill, 2 turns, 1 tool call", "What the agent did", "Skill", "May cost $2.00", "100")

@@ -17,33 +17,18 @@ import (
 // between types. Numbers stay text: what cannot be parsed is shown again as it was
 // typed.
 type alertForm struct {
-	Type        alerts.Type
-	PassRate    string // threshold of pass_rate_below, in percent
-	Days        string // threshold of no_data
-	Worse       string // threshold of worse_than_previous, in percentage points
-	Cost        string // threshold of cost_above, in dollars
-	Fall        string // threshold of silent_fall, in percent
-	Sensitivity alerts.Sensitivity
-	Skill       string // its name or id; "" for all skills
-	Action      string
-	Channel     notify.Channel
-	Address     string
-	Secret      string
-}
-
-// alertForm reads the form from the request. The skill is trimmed, since names are
-// copied with spaces around them.
-func (v *visit) alertForm() alertForm {
-	return alertForm{
-		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")),
-		Days:  strings.TrimSpace(v.FormValue("days")),
-		Worse: strings.TrimSpace(v.FormValue("worse")), Cost: strings.TrimSpace(v.FormValue("cost")),
-		Fall:        strings.TrimSpace(v.FormValue("fall")),
-		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), Skill: strings.TrimSpace(v.FormValue("skill")),
-		Action:  v.FormValue("action"),
-		Channel: notify.Channel(v.FormValue("channel")), Address: strings.TrimSpace(v.FormValue("address")),
-		Secret: strings.TrimSpace(v.FormValue("secret")),
-	}
+	Type        alerts.Type        `form:"type,raw"`
+	PassRate    string             `form:"pass_rate"` // threshold of pass_rate_below, in percent
+	Days        string             `form:"days"`      // threshold of no_data
+	Worse       string             `form:"worse"`     // threshold of worse_than_previous, in percentage points
+	Cost        string             `form:"cost"`      // threshold of cost_above, in dollars
+	Fall        string             `form:"fall"`      // threshold of silent_fall, in percent
+	Sensitivity alerts.Sensitivity `form:"sensitivity,raw"`
+	Skill       string             `form:"skill"` // its name or id; "" for all skills
+	Action      string             `form:"action,raw"`
+	Channel     notify.Channel     `form:"channel,raw"`
+	Address     string             `form:"address"`
+	Secret      string             `form:"secret"`
 }
 
 // condition parses the part of the form that describes when to fire, in the units of
@@ -128,7 +113,8 @@ func alertFormOf(r alerts.Rule) alertForm {
 	f := alertForm{Type: r.Type, Sensitivity: r.Sensitivity, Channel: r.Channel}
 	// The factor is split to round away binary noise: 0.35 must show as 35, not
 	// 35.000000000001.
-	number, share := strconv.FormatFloat(r.Threshold, 'f', -1, 64), strconv.FormatFloat(math.Round(r.Threshold*1e8)/1e6, 'f', -1, 64)
+	number, share := strconv.FormatFloat(r.Threshold, 'f', -1, 64),
+		strconv.FormatFloat(math.Round(r.Threshold*1e8)/1e6, 'f', -1, 64)
 	switch r.Type {
 	case alerts.NoData:
 		f.Days = number

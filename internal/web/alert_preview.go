@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
-	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
@@ -31,11 +30,11 @@ type preview struct {
 type strip struct {
 	SkillID, Name string
 	Episodes      []episode
-	Days          int          // number of days on which it would have fired
-	Line          string       // path of the pass rate; "" for rules about sessions
-	Limit         *float64     // where the threshold is drawn; nil for rules about sessions
-	Spans         []charts.Bar // the episodes, as marked areas
-	Bars          []charts.Bar // the sessions of each day
+	Days          int        // number of days on which it would have fired
+	Line          string     // path of the pass rate; "" for rules about sessions
+	Limit         *float64   // where the threshold is drawn; nil for rules about sessions
+	Spans         []chartBar // the episodes, as marked areas
+	Bars          []chartBar // the sessions of each day
 	From, To      string
 	Label         string // the same for screen readers
 }
@@ -194,7 +193,7 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 		}
 		last := lastSession
 		look := alerts.Sample{At: end, WindowStats: skills.WindowStats{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
-		if rate, graded := charts.Smoothed(days, i); graded > 0 {
+		if rate, graded := smoothed(days, i); graded > 0 {
 			look.PassRate, look.GradedSessions = &rate, int64(graded)
 		}
 		if d.PassRate != nil {
@@ -216,7 +215,10 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 		index[d.Date] = i
 	}
 	for _, e := range s.Episodes {
-		s.Spans = append(s.Spans, charts.Bar{X: float64(index[e.From]) * step, Y: 0, Width: float64(e.Days) * step, Height: stripBase})
+		s.Spans = append(s.Spans, chartBar{
+			X: float64(index[e.From]) * step, Y: 0, Width: float64(e.Days) * step,
+			Height: stripBase,
+		})
 	}
 	var most int64
 	for _, d := range shown {
@@ -226,7 +228,10 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 		if d.Sessions > 0 {
 			// The 4 keep the highest bar away from the line of the rate.
 			height := (stripBase - stripBottom - 4) * float64(d.Sessions) / float64(most)
-			s.Bars = append(s.Bars, charts.Bar{X: (float64(i) + 0.15) * step, Y: stripBase - height, Width: step * 0.7, Height: height})
+			s.Bars = append(s.Bars, chartBar{
+				X: (float64(i) + 0.15) * step, Y: stripBase - height, Width: step * 0.7,
+				Height: height,
+			})
 		}
 	}
 	if rule.Type == alerts.NoData {
@@ -234,9 +239,9 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	}
 	limit := stripY(rule.Threshold)
 	s.Limit = &limit
-	var line charts.Pen
+	var line pen
 	for i := range shown {
-		if rate, graded := charts.Smoothed(days, before+i); graded > 0 {
+		if rate, graded := smoothed(days, before+i); graded > 0 {
 			line.To((float64(i)+0.5)*step, stripY(rate))
 		}
 	}

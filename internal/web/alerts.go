@@ -10,18 +10,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // alertsView lists the rules with their state, and the newest events of all.
 type alertsView struct {
-	table.Size // number of rules
-	Rules      []ruleRow
-	Events     []alerts.Event
+	Size   // number of rules
+	Rules  []ruleRow
+	Events []alerts.Event
 }
 
 // Transitions are the values of the filter of events.
@@ -61,7 +61,7 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := alertsView{Size: table.Size{Total: total, PerPage: rulesShown}}
+	view := alertsView{Size: Size{Total: total, PerPage: rulesShown}}
 	if view.Rules, err = s.ruleRows(v, rules); err != nil {
 		return answer{}, err
 	}
@@ -73,7 +73,8 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 // export uses it, too, so that it has what the page shows.
 func eventFilter(v *visit, limit, offset int) alerts.EventFilter {
 	return alerts.EventFilter{
-		Transition: v.URL.Query().Get("event"), Search: strings.TrimSpace(v.URL.Query().Get("skill")), Limit: limit, Offset: offset,
+		Transition: v.URL.Query().Get("event"), Search: strings.TrimSpace(v.URL.Query().Get("skill")),
+		Page: store.Page{Limit: limit, Offset: offset},
 	}
 }
 
@@ -198,12 +199,14 @@ func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 
 // handlePreviewAlert renders the form that a script posts whenever a field changes. It
 // changes nothing.
-func (s *Service) handlePreviewAlert(v *visit) (answer, error) { return s.alertPage(v, v.alertForm()) }
+func (s *Service) handlePreviewAlert(v *visit) (answer, error) {
+	return s.alertPage(v, decodeForm[alertForm](v.Request))
+}
 
 // handleCreateAlert creates a rule. A refused form is shown again with its input. A
 // webhook's secret is shown on a page of its own, once.
 func (s *Service) handleCreateAlert(v *visit) (answer, error) {
-	form := v.alertForm()
+	form := decodeForm[alertForm](v.Request)
 	n, err := form.newRule()
 	if err == nil && form.Skill != "" {
 		var p skills.Performance
@@ -309,7 +312,7 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 		return view, err
 	}
 	view.Events, view.Happened, err = s.Alerts.Events(ctx, org,
-		alerts.EventFilter{RuleID: r.ID, Limit: eventsShown, Offset: v.offset(eventsShown)})
+		alerts.EventFilter{RuleID: r.ID, Page: store.Page{Limit: eventsShown, Offset: v.offset(eventsShown)}})
 	return view, err
 }
 
@@ -320,7 +323,7 @@ func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	form := v.alertForm()
+	form := decodeForm[alertForm](v.Request)
 	form.Type = r.Type
 	change, err := form.change(r)
 	var made *string

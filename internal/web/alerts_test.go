@@ -326,6 +326,13 @@ func TestIncidents(t *testing.T) {
 	path := "/incidents/" + all[0]["id"].(string)
 	b.get("/incidents?state=open").want(http.StatusOK).wantText("pdf 1.1.0", "1.0.0", "open")
 	b.get("/incidents?state=closed").want(http.StatusOK).wantText("No incidents")
-	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 was rolled back; 1.0.0 is current", "<laptop>", "the version came from none", "no issues").wantInert()
+	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 was rolled back; 1.0.0 is current", "<laptop>", "Not from a repository").wantInert()
+	// Nothing listens at the address of the alert.
+	for !strings.Contains(textOf(b.get(path).doc), "▲ retrying") {
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.get(path).want(http.StatusOK).wantText("Notifications", "connection refused", "all deliveries of the alert").wantNoText("channel got")
+	w.Exec("UPDATE alert_deliveries SET status = 'failed', detail = 'no mail server is configured'")
+	b.get(path).want(http.StatusOK).wantText("■ failed no mail server is configured").wantNoText("retrying")
 	w.otherOrg(access.Team).get(path).want(http.StatusNotFound)
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // An answer is what a page's function returns: a page (template), a redirect
@@ -24,7 +24,7 @@ type answer struct {
 	data     any          // data of the template
 	problem  *fault.Error // what is wrong with the submitted form
 	location string
-	flash    string // message for the next page
+	flash    flash // message for the next page
 	send     func(http.ResponseWriter) error
 }
 
@@ -36,7 +36,16 @@ func show(template, title string, data any) answer {
 // redirect ends a change (post/redirect/get): the browser requests the path, and
 // that page shows the message once (a flash message).
 func redirect(path, message string) answer {
-	return answer{status: http.StatusSeeOther, location: path, flash: message}
+	return answer{status: http.StatusSeeOther, location: path, flash: flash{Text: message}}
+}
+
+// A flash is a message of the request before, with a link to what it made; "" without one.
+type flash struct{ Text, URL, Link string }
+
+// linking adds a link to the message of a redirect.
+func (a answer) linking(path, text string) answer {
+	a.flash.URL, a.flash.Link = path, text
+	return a
 }
 
 // raw lets fn write the response: a download, or an event stream. An error after
@@ -76,7 +85,7 @@ type frame struct {
 	Data      any
 	Caller    access.Caller
 	SignedIn  bool
-	Flash     string // message of the request before, shown once
+	Flash     flash  // message of the request before, shown once
 	Theme     string // light, dark, or "" for the system's setting
 	Path      string
 	Address   string // address of the page after a refused form, for a reload or a bookmark; "" to keep the form's
@@ -84,7 +93,7 @@ type frame struct {
 	Nav       []navItem
 
 	problem *fault.Error
-	list    table.Request
+	list    tableRequest
 }
 
 // May reports whether the caller has a permission: pages omit buttons that would be
@@ -104,7 +113,7 @@ func (f frame) Problems() []string {
 	}
 	all := make([]string, len(f.problem.Issues))
 	for i, issue := range f.problem.Issues {
-		all[i] = issue.Message
+		all[i] = inWords(issue)
 	}
 	return all
 }
@@ -118,7 +127,7 @@ func (f frame) ProblemsBut(fields ...string) []string {
 	var all []string
 	for _, issue := range f.problem.Issues {
 		if !slices.Contains(fields, strings.Join(issue.Path, ".")) {
-			all = append(all, issue.Message)
+			all = append(all, inWords(issue))
 		}
 	}
 	return all
@@ -132,10 +141,28 @@ func (f frame) Problem(path string) string {
 	}
 	for _, issue := range f.problem.Issues {
 		if strings.Join(issue.Path, ".") == path {
-			return issue.Message
+			return inWords(issue)
 		}
 	}
 	return ""
+}
+
+// inWords is the message of an issue without the API's name of the field, with which it
+// begins: "config.webhook_url must be an address" becomes "Webhook URL must be an address".
+func inWords(issue fault.Issue) string {
+	path := strings.Join(issue.Path, ".")
+	for _, name := range []string{path, path[strings.LastIndexByte(path, '.')+1:]} {
+		rest, ok := strings.CutPrefix(issue.Message, name+" ")
+		if !ok || name == "" {
+			continue
+		}
+		label := strings.NewReplacer("config.", "", "url", "URL", "_", " ", ".", " ").Replace(name)
+		if rest == "must not be blank" {
+			return "Enter the " + label
+		}
+		return strings.ToUpper(label[:1]) + label[1:] + " " + rest
+	}
+	return issue.Message
 }
 
 // write writes the answer as the response.
@@ -149,8 +176,9 @@ func (a answer) write(s *Service, v *visit) {
 	case a.location != "":
 		// In base64, because a cookie cannot hold spaces or non-ASCII characters. 60
 		// seconds: the browser follows the redirect at once, or never.
-		if a.flash != "" {
-			s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(a.flash)), 60)
+		if a.flash.Text != "" {
+			value, _ := json.Marshal(a.flash) // strings can be encoded
+			s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString(value), 60)
 		}
 		http.Redirect(v.w, v.Request, a.location, a.status)
 	default:
@@ -187,17 +215,17 @@ func (a answer) render(s *Service, v *visit) {
 	_, _ = page.WriteTo(v.w) // fails if the browser has disconnected
 }
 
-// takeFlash returns the flash message of the previous request, or "", and clears it.
-// A cookie can be forged by its owner only, and the template escapes the message.
-func (s *Service) takeFlash(v *visit) string {
+// takeFlash returns the flash message of the previous request, or none, and clears it.
+// A cookie can be forged by its owner only, and the template escapes message and link.
+func (s *Service) takeFlash(v *visit) (f flash) {
 	value := s.cookie(v, flashCookie)
 	if value == "" {
-		return ""
+		return f
 	}
 	s.clearCookie(v, flashCookie)
-	message, err := base64.RawURLEncoding.DecodeString(value)
-	if err != nil {
-		return ""
+	text, err := base64.RawURLEncoding.DecodeString(value)
+	if err != nil || json.Unmarshal(text, &f) != nil {
+		return flash{}
 	}
-	return string(message)
+	return f
 }

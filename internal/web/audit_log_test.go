@@ -157,9 +157,9 @@ func TestAuditFilters(t *testing.T) {
 		}
 		checkPage(t, second)
 		checkPage(t, admin.get(log+"?since=soon&until=1.1.2026").want(http.StatusBadRequest).
-			wantText("since must be an RFC 3339 time or a day", "until must be an RFC 3339 time or a day").
+			wantText("Since must be an RFC 3339 time or a day", "Until must be an RFC 3339 time or a day").
 			wantNoText("No matching entries"))
-		admin.get(log + "?cursor=none").want(http.StatusBadRequest).wantText("cursor must be")
+		admin.get(log + "?cursor=none").want(http.StatusBadRequest).wantText("Cursor must be")
 		admin.get(log + "?actor=%00").want(http.StatusBadRequest)
 		// A cursor is of one organisation.
 		theirs := next(w.otherOrg(access.Team).get(older).want(http.StatusBadRequest))
@@ -235,7 +235,7 @@ func TestAuditWords(t *testing.T) {
 	recorded := map[string]bool{}
 	for room, prefix := range map[string]string{
 		"approvals": "approvals.",
-		"alerts":    "alerts.", "auth": "auth.", "auth/members": "auth.", "auth/keyrules": "auth.", "auth/scim": "scim.", "auth/serviceaccounts": "auth.", "auth/signin": "auth.", "catalog/tokens": "catalog.", "community": "community.", "costs": "costs.", "content": "evidence.",
+		"alerts":    "alerts.", "auth": "auth.", "auth/members": "auth.", "auth/keyrules": "auth.", "auth/scim": "scim.", "auth/serviceaccounts": "auth.", "auth/signin": "auth.", "auth/tokens": "catalog.", "community": "community.", "costs": "costs.", "content": "evidence.",
 		"gates": "gates.", "grades": "grades.", "improve": "evals.", "improve/unattended": "improve.", "registry/release": "registry.",
 		"installations": "registry.", "proposals": "proposals.", "proposals/apply": "proposals.", "privacy": "privacy.", "publishers": "publishers.", "events": "events.", "registry": "registry.", "repohost": "repohost.",
 		"repohost/claims": "repohost.", "runs": "evals.", "skills/curate": "skills.", "sources": "sources.", "suggestions": "sources.",

@@ -12,10 +12,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -187,6 +187,7 @@ func (a auditor) workshop() {
 		t.Fatal(err)
 	}
 	a.send("/review", "/review", "sources.review.set", url.Values{"decision": {"accept"}, "source": {id(path)}, "case": {string(suggestion)}})
+	a.send("/sources/{id}/drafts", path+"/drafts", "sources.review.set", url.Values{"target": {"new"}, "name": {"Drafts"}})
 	a.traced("traced", "pdf", time.Now())
 	a.send("/sources/{id}", path, "sources.source.change", url.Values{"label": {"tables"}, "skill": {a.skillID("pdf")}})
 	a.send("/sessions/{session}/cases", "/sessions/traced/cases", "sources.review.set", url.Values{"query": {"q"}, "target": {id(path)}})
@@ -235,7 +236,7 @@ func (a auditor) account() {
 	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
 	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
 	catalogToken := func() string {
-		made, _, err := (&tokens.Service{DB: a.w.DB}).Create(t.Context(), access.Caller{OrgID: a.w.org.ID}, "laptops", nil)
+		made, _, err := (&tokens.Service{Kind: tokens.Catalog, DB: a.w.DB}).Create(t.Context(), access.Caller{OrgID: a.w.org.ID}, "laptops", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,9 +261,9 @@ func (a auditor) account() {
 		}
 		return made.ID, token
 	}
-	a.send("/settings/invitations", "/settings/invitations", "auth.invitation.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
+	a.send("/settings/members/invitations", "/settings/members/invitations", "auth.invitation.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
 	id, _ := invitation("")
-	a.send("/settings/invitations/{id}/revoke", "/settings/invitations/"+id+"/revoke", "auth.invitation.revoke", nil)
+	a.send("/settings/members/invitations/{id}/revoke", "/settings/members/invitations/"+id+"/revoke", "auth.invitation.revoke", nil)
 	a.provisioning()
 	a.teamsAndMachines()
 	a.send("/settings/members/{id}/role", "/settings/members/"+key.User.ID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})

@@ -65,7 +65,10 @@ var auditAreas = []auditArea{
 		{"scim.group.delete", "deleted the group"},
 		{"scim.group.set-role", "changed the role that is given by the group"},
 	}},
-	{"privacy.", "privacy", []auditWords{{"privacy.export.start", "started an archive of"}, {"privacy.organisation.delete", "deleted"}}},
+	{"privacy.", "privacy", []auditWords{
+		{"privacy.export.start", "started an archive of"},
+		{"privacy.organisation.delete", "deleted"},
+	}},
 	{"catalog.", "catalogs", []auditWords{
 		{"catalog.token.create", "created the catalog token"},
 		{"catalog.token.rotate", "rotated the catalog token"},
@@ -226,8 +229,11 @@ var pagesOfTargets = map[string]string{
 	"run":         "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
 	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "invitation": "/settings/members", "scim_token": "/settings/provisioning", "scim_user": "/settings/members", "scim_group": "/settings/provisioning", "key": "/settings/keys", "catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "event_webhook": "/settings/webhooks", "organisation": "/settings",
-	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
+	"user": "/settings/members", "invitation": "/settings/members", "scim_token": "/settings/provisioning",
+	"scim_user": "/settings/members", "scim_group": "/settings/provisioning", "key": "/settings/keys",
+	"catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "event_webhook": "/settings/webhooks",
+	"organisation": "/settings",
+	"account":      "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }
 

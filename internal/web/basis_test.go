@@ -39,7 +39,7 @@ func TestWhatGoesWrong(t *testing.T) {
 			t.Errorf("links to failed sessions (-want +got):\n%s", diff)
 		}
 		w.as(access.Viewer).get("/skills/pdf").wantText("What goes wrong", "It lost column")
-		member.get("/skills").want(http.StatusOK).wantText("people 2, clients 1")
+		member.get("/skills").want(http.StatusOK).wantText("people 2, reported 1")
 	})
 }
 

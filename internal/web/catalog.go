@@ -6,20 +6,18 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
-	"github.com/whetstone-dev/whetstone/internal/web/connect"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 )
 
 // tokensView lists the organisation's catalog tokens, with the form of a new one.
 type tokensView struct {
-	table.Size
+	Size
 	Tokens     []tokens.Token
 	People     map[string]string // names of users by id
 	Name, Days string            // input of the form
 	Made       *madeKey          // the token that was just created, with its secret
 	Replaced   *tokens.Token     // the token that Made replaces, after a rotation
-	Commands   []connect.Snippet // commands with the new token, to copy
+	Commands   []Snippet         // commands with the new token, to copy
 }
 
 // handleTokens lists catalog tokens.
@@ -43,7 +41,7 @@ func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, 
 		view.People[u.ID] = personName(u)
 	}
 	if view.Made != nil {
-		view.Commands = connect.Installers(s.PublicURL, v.Caller.OrgName, view.Made.Raw)
+		view.Commands = Installers(s.PublicURL, v.Caller.OrgName, view.Made.Raw)
 	}
 	page := show("settings_catalog", "Catalog tokens", view)
 	if problem != nil {

@@ -35,7 +35,10 @@ type offeringView struct {
 
 var (
 	// The options of the form.
-	offeringAgents = []offeringChoice{{Value: string(listing.ClaudeCode), Label: "Claude Code"}, {Value: string(listing.Codex), Label: "Codex"}}
+	offeringAgents = []offeringChoice{
+		{Value: string(listing.ClaudeCode), Label: "Claude Code"},
+		{Value: string(listing.Codex), Label: "Codex"},
+	}
 	// contextWindows are the sizes of common models, in tokens; 0 is the agent's usual
 	// one.
 	contextWindows = []int64{0, 32_000, 64_000, 128_000, 200_000, 272_000, 400_000, 1_000_000}
@@ -63,7 +66,9 @@ const (
 // readOffering returns the page that begins at offset. Values that the form does not
 // offer, e.g. in an old link, are replaced by the default. A person edits a form,
 // not a query: a strange value deserves no error page.
-func readOffering(ctx context.Context, s *report.Service, orgID string, query url.Values, offset int) (view offeringView, err error) {
+func readOffering(ctx context.Context, s *report.Service, orgID string, query url.Values, offset int) (view offeringView,
+	err error,
+) {
 	options := report.Options{Agent: listing.ClaudeCode, Days: offeringDays}
 	if query.Get("agent") == string(listing.Codex) {
 		options.Agent = listing.Codex
@@ -76,7 +81,8 @@ func readOffering(ctx context.Context, s *report.Service, orgID string, query ur
 	}
 	view = offeringView{
 		PerPage: offeringPerPage, Policy: report.PolicyFile, PolicyPath: report.PolicyPath,
-		Agents: chooseOption(offeringAgents, string(options.Agent)), Shown: chooseOption(offeringShown, query.Get("show")), Sorts: chooseOption(offeringSorts, query.Get("sort")),
+		Agents: chooseOption(offeringAgents, string(options.Agent)), Shown: chooseOption(offeringShown, query.Get("show")),
+		Sorts: chooseOption(offeringSorts, query.Get("sort")),
 	}
 	// Windows are shown in thousands, as vendors do.
 	for _, n := range contextWindows {

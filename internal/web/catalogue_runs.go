@@ -16,7 +16,9 @@ import (
 // run: one with the descriptions as the agent lists them, and one with whole ones. It
 // returns the first. Both are added in one transaction, as one alone would be of no
 // use.
-func startCatalogueRuns(ctx context.Context, s *runs.Service, caller access.Caller, field func(string) string) (cut runs.Run, err error) {
+func startCatalogueRuns(ctx context.Context, s *runs.Service, caller access.Caller, field func(string) string) (cut runs.Run,
+	err error,
+) {
 	suiteID := field("suite")
 	before, err := s.Newest(ctx, caller.OrgID, []suites.Suite{{ID: suiteID}})
 	if err != nil {

@@ -3,7 +3,6 @@ package web
 import (
 	"github.com/whetstone-dev/whetstone/internal/learn/community"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // communityView is the bundles that contributors sent to the caller.
@@ -16,17 +15,17 @@ type communityView struct {
 
 // contributionOrders and signalOrders are the orders of the lists, which have one row
 // for each skill.
-var contributionOrders = map[string]table.Order[community.SkillCount]{
-	"name":         table.ByText(func(c community.SkillCount) string { return c.SkillName }),
-	"bundles":      table.By(func(c community.SkillCount) int { return c.Submissions }),
-	"contributors": table.By(func(c community.SkillCount) int { return c.Contributors }),
-	"latest":       table.By(func(c community.SkillCount) int64 { return c.Latest.UnixMicro() }),
+var contributionOrders = map[string]rowOrder[community.SkillCount]{
+	"name":         orderByText(func(c community.SkillCount) string { return c.SkillName }),
+	"bundles":      orderBy(func(c community.SkillCount) int { return c.Submissions }),
+	"contributors": orderBy(func(c community.SkillCount) int { return c.Contributors }),
+	"latest":       orderBy(func(c community.SkillCount) int64 { return c.Latest.UnixMicro() }),
 }
 
 // Suppressed counts sort together: their place among the others would reveal the count.
-var signalOrders = map[string]table.Order[signals.Summary]{
-	"name": table.ByText(func(s signals.Summary) string { return s.SkillName }),
-	"signals": table.By(func(s signals.Summary) int64 {
+var signalOrders = map[string]rowOrder[signals.Summary]{
+	"name": orderByText(func(s signals.Summary) string { return s.SkillName }),
+	"signals": orderBy(func(s signals.Summary) int64 {
 		if s.Signals == nil {
 			return -1
 		}
@@ -48,7 +47,7 @@ func (s *Service) handleCommunity(v *visit) (answer, error) {
 		view.Report, view.Newest, err = s.Community.Skill(v.Context(), v.Caller.UserID, view.Name)
 		return show("community", "Community", view), err
 	}
-	table.Sort(v.list, view.Skills, contributionOrders)
+	sortRows(v.list, view.Skills, contributionOrders)
 	view.Newest, err = s.Community.Recent(v.Context(), v.Caller.UserID, submissionsShown)
 	return show("community", "Community", view), err
 }
@@ -57,7 +56,7 @@ func (s *Service) handleCommunity(v *visit) (answer, error) {
 func (s *Service) handleSignals(v *visit) (answer, error) {
 	o, err := s.Signals.Overview(v.Context(), v.Caller.OrgID)
 	view := signalsView{Overview: o}
-	table.Sort(v.list, view.Skills, signalOrders)
+	sortRows(v.list, view.Skills, signalOrders)
 	if o.Suppressed {
 		view.Withheld = s.Signals.Withheld()
 	}

@@ -45,7 +45,8 @@ func (s *Service) handleSetContent(v *visit) (answer, error) {
 	case "on":
 		done, err = "Content that is sent on purpose is kept from now on.", s.Evidence.SetEnabled(v.Context(), v.Caller, true)
 	case "off":
-		done, err = "No more content is kept. What was kept before is still there.", s.Evidence.SetEnabled(v.Context(), v.Caller, false)
+		done, err = "No more content is kept. What was kept before is still there.",
+			s.Evidence.SetEnabled(v.Context(), v.Caller, false)
 	case "delete":
 		done, err = "All content was deleted.", s.Evidence.DeleteAll(v.Context(), v.Caller)
 	default:

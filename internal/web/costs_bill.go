@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // A billView is what the model requests of an organisation cost.
@@ -16,7 +15,7 @@ type billView struct {
 	Days   int
 	Ranges []int
 	Bill   costs.Bill
-	table.Size
+	Size
 	Items []costs.BillItem // those that match the search, in the order of the page
 	Rows  []billRow        // a page of Items
 	Any   bool             // whether there are requests in these days
@@ -40,7 +39,7 @@ var (
 // readBill returns the requested page, the most expensive skill first unless another
 // order was requested. A number of days that the page does not offer becomes the
 // default.
-func readBill(ctx context.Context, s *costs.Service, orgID string, l table.Request) (billView, error) {
+func readBill(ctx context.Context, s *costs.Service, orgID string, l tableRequest) (billView, error) {
 	view := billView{Days: defaultBillDays, Ranges: billRanges}
 	if n, err := strconv.Atoi(l.Query.Get("days")); err == nil && slices.Contains(billRanges, n) {
 		view.Days = n
@@ -48,27 +47,28 @@ func readBill(ctx context.Context, s *costs.Service, orgID string, l table.Reque
 	bill, err := s.Bill(ctx, orgID, view.Days)
 	// Skills without a known cost come last: they are not the cheapest.
 	slices.SortStableFunc(bill.Skills, func(a, b costs.BillItem) int {
-		return cmp.Or(cmp.Compare(unknownLast(a.Total), unknownLast(b.Total)), cmp.Compare(amountOr0(b.Total), amountOr0(a.Total)))
+		return cmp.Or(cmp.Compare(unknownLast(a.Total), unknownLast(b.Total)),
+			cmp.Compare(amountOr0(b.Total), amountOr0(a.Total)))
 	})
 	view.Bill, view.Any = bill, len(bill.Skills) > 0 || bill.Total == nil || *bill.Total > 0
 	// A clone: the totals below are of all skills, whatever is searched for.
 	items := slices.DeleteFunc(slices.Clone(bill.Skills), func(b costs.BillItem) bool { return !l.Matches(b.Name) })
-	table.Sort(l, items, billOrders)
+	sortRows(l, items, billOrders)
 	view.Items = items
-	view.Size = table.Size{Total: len(items), PerPage: billPerPage}
-	for _, item := range table.Cut(l, items, billPerPage) {
+	view.Size = Size{Total: len(items), PerPage: billPerPage}
+	for _, item := range cutRows(l, items, billPerPage) {
 		view.Rows = append(view.Rows, billRow{item, shareOf(item.Total, bill.Total)})
 	}
 	return view, err
 }
 
 // billOrders are the orders of the list, which has one row for each skill with a cost.
-var billOrders = map[string]table.Order[costs.BillItem]{
-	"name": table.ByText(func(b costs.BillItem) string { return b.Name }),
-	"uses": table.By(func(b costs.BillItem) int64 { return b.Uses }),
+var billOrders = map[string]rowOrder[costs.BillItem]{
+	"name": orderByText(func(b costs.BillItem) string { return b.Name }),
+	"uses": orderBy(func(b costs.BillItem) int64 { return b.Uses }),
 	// The cheapest first; the other direction is the order of the page without a
 	// choice.
-	"cost": table.By(func(b costs.BillItem) float64 {
+	"cost": orderBy(func(b costs.BillItem) float64 {
 		if b.Total == nil {
 			return math.Inf(1)
 		}

@@ -3,8 +3,6 @@ package web
 import (
 	"errors"
 	"html/template"
-
-	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 )
 
 // What the tests look at without a page around it.
@@ -17,7 +15,7 @@ var (
 )
 
 // Markdown renders a foreign text.
-func Markdown(text string) (template.HTML, error) { return markdown.New().HTML(text) }
+func Markdown(text string) (template.HTML, error) { return newRenderer().HTML(text) }
 
 // Forms lists the paths that forms are sent to.
 func Forms() (paths []string) {

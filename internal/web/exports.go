@@ -13,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
-	"github.com/whetstone-dev/whetstone/internal/web/export"
 )
 
 // The handlers below return the lists of pages as CSV files, with the same filters and
@@ -22,8 +21,8 @@ import (
 // handleExportSkills exports the names that the page shows, e.g. the hidden ones.
 func (s *Service) handleExportSkills(v *visit) (answer, error) {
 	f, _ := skillFilter(v)
-	f.Limit = export.PerPage
-	return file(v, export.Skills(func(ctx context.Context, offset int) ([]skills.Performance, error) {
+	f.Limit = csvPageRows
+	return file(v, skillsFile(func(ctx context.Context, offset int) ([]skills.Performance, error) {
 		f.Offset = offset
 		found, _, err := s.Skills.List(ctx, v.Caller.OrgID, f)
 		return found, err
@@ -41,10 +40,10 @@ func (s *Service) handleExportSessions(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	f.Limit = export.PerPage
+	f.Limit = csvPageRows
 	// The function is called until it returns no rows.
 	searches, over := 0, false
-	return file(v, export.Sessions(func(ctx context.Context) (found []sessions.Session, err error) {
+	return file(v, sessionsFile(func(ctx context.Context) (found []sessions.Session, err error) {
 		for len(found) == 0 && !over && err == nil {
 			found, f.Cursor, err = s.Sessions.List(ctx, v.Caller, f)
 			searches++
@@ -58,8 +57,8 @@ func (s *Service) handleExportSessions(v *visit) (answer, error) {
 // Those of other organisations are reduced to what others may see.
 func (s *Service) handleExportRegistry(v *visit) (answer, error) {
 	f, public := entryFilter(v)
-	f.Limit = export.PerPage
-	return file(v, export.Entries(v.Caller.OrgID, func(ctx context.Context, offset int) (found []registry.Listed, err error) {
+	f.Limit = csvPageRows
+	return file(v, entriesFile(v.Caller.OrgID, func(ctx context.Context, offset int) (found []registry.Listed, err error) {
 		f.Offset = offset
 		if public {
 			found, _, err = s.Registry.ListPublic(ctx, f)
@@ -90,7 +89,7 @@ func (s *Service) handleExportInstallations(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return file(v, export.Installations(found))
+	return file(v, installationsFile(found))
 }
 
 // handleExportCosts has the rows of the page and the sums below them.
@@ -99,13 +98,13 @@ func (s *Service) handleExportCosts(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return file(v, export.Costs(view.Items, view.Bill, view.Days))
+	return file(v, costsFile(view.Items, view.Bill, view.Days))
 }
 
 // handleExportAlerts has all events, where the page shows the newest.
 func (s *Service) handleExportAlerts(v *visit) (answer, error) {
-	return file(v, export.Events(func(ctx context.Context, offset int) ([]alerts.Event, error) {
-		found, _, err := s.Alerts.Events(ctx, v.Caller.OrgID, eventFilter(v, export.PerPage, offset))
+	return file(v, eventsFile(func(ctx context.Context, offset int) ([]alerts.Event, error) {
+		found, _, err := s.Alerts.Events(ctx, v.Caller.OrgID, eventFilter(v, csvPageRows, offset))
 		return found, err
 	}))
 }
@@ -117,9 +116,9 @@ func (s *Service) handleExportAudit(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	f.Limit = export.PerPage
+	f.Limit = csvPageRows
 	over := false
-	return file(v, export.Audit(func(ctx context.Context) ([]audit.Entry, error) {
+	return file(v, auditFile(func(ctx context.Context) ([]audit.Entry, error) {
 		if over {
 			return nil, nil
 		}
@@ -133,9 +132,9 @@ func (s *Service) handleExportAudit(v *visit) (answer, error) {
 
 // handleExportMembers is for everyone who may see the list.
 func (s *Service) handleExportMembers(v *visit) (answer, error) {
-	return file(v, export.Members(func(ctx context.Context, offset int) ([]auth.Member, error) {
+	return file(v, membersFile(func(ctx context.Context, offset int) ([]auth.Member, error) {
 		found, _, err := s.Auth.Members(ctx, v.Caller.OrgID, auth.MemberPage{
-			Search: v.list.Search(), Sort: v.list.Sort(), Limit: export.PerPage, Offset: offset,
+			Search: v.list.Search(), Page: store.Page{Sort: v.list.Sort(), Limit: csvPageRows, Offset: offset},
 		})
 		return found, err
 	}))
@@ -143,9 +142,9 @@ func (s *Service) handleExportMembers(v *visit) (answer, error) {
 
 // handleExportRuns has the runs of one suite, with the filter of its page.
 func (s *Service) handleExportRuns(v *visit) (answer, error) {
-	return file(v, export.Runs(func(ctx context.Context, offset int) ([]runs.Run, error) {
+	return file(v, runsFile(func(ctx context.Context, offset int) ([]runs.Run, error) {
 		found, _, err := s.Runs.List(ctx, v.Caller.OrgID, v.PathValue("id"), runFilter(v, store.Page{
-			Sort: v.list.Sort(), Limit: export.PerPage, Offset: offset,
+			Sort: v.list.Sort(), Limit: csvPageRows, Offset: offset,
 		}))
 		return found, err
 	}))
@@ -158,5 +157,5 @@ func (s *Service) handleExportCases(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return file(v, export.Cases(report))
+	return file(v, casesFile(report))
 }

@@ -39,7 +39,8 @@ var badgeKinds = map[string]string{
 	"reminder": "warn", "error": "warn",
 	"budget_spent": "warn", "not_runnable": "warn", "unclear": "warn", "unreliable": "warn", "fixed": "good", "broken": "bad",
 	"candidate": "warn", "withdrawn": "warn", "inconclusive": "warn", "superseded": "warn",
-	"met": "good", "unmet": "warn", "missing": "bad", "critical": "bad", "fail": "bad", "block": "bad", "failed": "bad", "failed_transient": "bad", "failed_terminal": "bad",
+	"met": "good", "unmet": "warn", "missing": "bad", "critical": "bad", "fail": "bad", "block": "bad", "failed": "bad",
+	"failed_transient": "bad", "failed_terminal": "bad",
 	"firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }

@@ -178,7 +178,7 @@ func TestPermissions(t *testing.T) {
 	viewer.get("/settings/keys").want(http.StatusForbidden)
 	admin.get("/settings/keys").want(http.StatusOK).wantText("Keys of default", "Revoke")
 	viewer.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).want(http.StatusForbidden).
-		wantText("This needs the permission admin")
+		wantText("This needs the permission admin, which an admin can give you", "See who is an admin")
 	for b, want := range map[*browser]bool{viewer: false, admin: true} {
 		if got := strings.Contains(b.get("/").texts("nav")[0], "Code host"); got != want {
 			t.Errorf("the menu offers the code host: %v, want %v", got, want)

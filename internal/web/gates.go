@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/client/api"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // suitesShown is also how many suites the selects of forms offer.
@@ -21,7 +21,7 @@ const (
 
 // gatesView is the list of gates.
 type gatesView struct {
-	table.Size
+	Size
 	Rows    []gateRow
 	Waiting []approvals.Review // candidates that wait for the caller's approval
 	Verdict string             // filter; "" for all
@@ -40,9 +40,9 @@ type gateRow struct {
 
 // handleGates lists gates and the candidates that wait for the caller.
 func (s *Service) handleGates(v *visit) (answer, error) {
-	view := gatesView{Size: table.Size{PerPage: gatesPerPage}, Verdict: v.URL.Query().Get("verdict")}
+	view := gatesView{Size: Size{PerPage: gatesPerPage}, Verdict: v.URL.Query().Get("verdict")}
 	all, total, err := s.Gates.List(v.Context(), v.Caller.OrgID, gates.Filter{
-		Verdict: view.Verdict, Sort: v.list.Sort(), Limit: gatesPerPage, Offset: v.offset(gatesPerPage),
+		Verdict: view.Verdict, Page: v.list.Rows(gatesPerPage),
 	})
 	if err != nil {
 		return answer{}, err
@@ -193,7 +193,7 @@ func (s *Service) gateView(v *visit) (view gateView, err error) {
 // suiteNames returns the names of the organisation's suites by id. Suites beyond the
 // limit have no name here, like deleted ones.
 func (s *Service) suiteNames(v *visit) (map[string]string, error) {
-	all, _, err := s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Limit: suitesShown})
+	all, _, err := s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Page: store.Page{Limit: suitesShown}})
 	names := make(map[string]string, len(all))
 	for _, suite := range all {
 		names[suite.ID] = suite.Name
@@ -266,7 +266,7 @@ func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy,
 		return view, p, err
 	}
 	view.Form = newGatePolicyForm(p)
-	view.Suites, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Limit: suitesShown})
+	view.Suites, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Page: store.Page{Limit: suitesShown}})
 	return view, p, err
 }
 
@@ -277,7 +277,7 @@ func (s *Service) handleSetGatePolicy(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Form = readGatePolicyForm(v.FormValue, v.Form["suite"])
+	view.Form = decodeForm[gatePolicyForm](v.Request)
 	problem := view.Form.Change(&p, formNumber)
 	if problem == nil {
 		_, problem = s.Gates.SetPolicy(v.Context(), v.Caller, view.Entry.ID, p)
@@ -285,5 +285,6 @@ func (s *Service) handleSetGatePolicy(v *visit) (answer, error) {
 	if problem != nil {
 		return show("gate_policy", "Gate policy", view).refused(problem)
 	}
-	return redirect(view.Path, "The gate policy was saved. It counts from the next push on, and its approvals for what waits."), nil
+	return redirect(view.Path, "The gate policy was saved. It counts from the next push on, and its approvals for what waits."),
+		nil
 }

@@ -1,9 +1,9 @@
 package web
 
 import (
+	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
@@ -12,12 +12,20 @@ import (
 // A gatePolicyForm is the input of the form of a policy, as text. The page shows it
 // again as it was typed, whatever is wrong with it.
 type gatePolicyForm struct {
-	Mode, OnInconclusive                     string
-	Suites                                   []string
-	Trials, MinCases, MaxCost, MaxMinutes    string
-	Validation, PassRate, Recall, SkillLimit string // floors; "" for none
-	Approvals                                string
-	SelfApproval, HostReviews                bool
+	Mode           string   `form:"mode"`
+	OnInconclusive string   `form:"on_inconclusive"`
+	Suites         []string `form:"suite"`
+	Trials         string   `form:"trials"`
+	MinCases       string   `form:"min_cases"`
+	MaxCost        string   `form:"max_cost_usd"`
+	MaxMinutes     string   `form:"max_minutes"`
+	Validation     string   `form:"validation"` // this and the next three are floors; "" for none
+	PassRate       string   `form:"pass_rate"`
+	Recall         string   `form:"trigger_recall"`
+	SkillLimit     string   `form:"skill_md_tokens"`
+	Approvals      string   `form:"approvals"`
+	SelfApproval   bool     `form:"self_approval"`
+	HostReviews    bool     `form:"host_reviews"`
 }
 
 // Has reports whether a suite is chosen.
@@ -32,12 +40,12 @@ type numberField struct{ Name, Problem, Label, Value string }
 func (f gatePolicyForm) Numbers() []numberField {
 	return []numberField{
 		{"trials", "trials", "Trials of each case on each version", f.Trials},
-		{"min_cases", "min_cases", "Decided cases that a verdict needs", f.MinCases},
-		{"max_minutes", "max_minutes", "Longest time, in minutes", f.MaxMinutes},
-		{"max_cost_usd", "max_cost_usd", "Highest cost, in dollars; empty for no limit", f.MaxCost},
-		{"pass_rate", "floors.pass_rate", "Floor: lower bound of the pass rate, 0 to 1; empty for none", f.PassRate},
-		{"trigger_recall", "floors.trigger_recall", "Floor: share of queries that trigger, 0 to 1; empty for none", f.Recall},
-		{"skill_md_tokens", "floors.skill_md_tokens", "Floor: most tokens of SKILL.md; empty for none", f.SkillLimit},
+		{"min_cases", "min_cases", "Minimum cases for a verdict", f.MinCases},
+		{"max_minutes", "max_minutes", "Time limit in minutes", f.MaxMinutes},
+		{"max_cost_usd", "max_cost_usd", "Spending limit in USD; empty for none", f.MaxCost},
+		{"pass_rate", "floors.pass_rate", "Floor: pass rate in %, which the lower bound of its interval must reach; empty for none", f.PassRate},
+		{"trigger_recall", "floors.trigger_recall", "Floor: queries that trigger the skill as they should, in %; empty for none", f.Recall},
+		{"skill_md_tokens", "floors.skill_md_tokens", "Limit of tokens in SKILL.md; empty for none", f.SkillLimit},
 		{"approvals", "approvals", "Approvals that a version needs, in every mode", f.Approvals},
 	}
 }
@@ -50,13 +58,14 @@ func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 		MinCases: strconv.Itoa(p.MinCases), MaxMinutes: strconv.Itoa(p.MaxMinutes), Approvals: strconv.Itoa(p.Approvals),
 		SelfApproval: p.SelfApproval, HostReviews: p.HostReviews,
 	}
-	number := func(value *float64) string {
+	number := func(value *float64, scale float64) string {
 		if value == nil {
 			return ""
 		}
-		return strconv.FormatFloat(*value, 'f', -1, 64)
+		// 0.07 * 100 is 7.000000000000001.
+		return strconv.FormatFloat(math.Round(*value*scale*1e9)/1e9, 'f', -1, 64)
 	}
-	f.MaxCost, f.PassRate, f.Recall = number(p.MaxCostUSD), number(p.Floors.PassRate), number(p.Floors.TriggerRecall)
+	f.MaxCost, f.PassRate, f.Recall = number(p.MaxCostUSD, 1), number(p.Floors.PassRate, 100), number(p.Floors.TriggerRecall, 100)
 	if p.Floors.Validation != nil {
 		f.Validation = *p.Floors.Validation
 	}
@@ -64,19 +73,6 @@ func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 		f.SkillLimit = strconv.Itoa(*p.Floors.SkillTokens)
 	}
 	return f
-}
-
-// readGatePolicyForm reads the form from a request. An unchecked box is not sent, so
-// a missing one is false.
-func readGatePolicyForm(value func(name string) string, suites []string) gatePolicyForm {
-	field := func(name string) string { return strings.TrimSpace(value(name)) }
-	return gatePolicyForm{
-		Mode: field("mode"), OnInconclusive: field("on_inconclusive"), Suites: suites, Trials: field("trials"),
-		MinCases: field("min_cases"), MaxCost: field("max_cost_usd"), MaxMinutes: field("max_minutes"),
-		Validation: field("validation"), PassRate: field("pass_rate"), Recall: field("trigger_recall"), SkillLimit: field("skill_md_tokens"),
-		Approvals: field("approvals"), SelfApproval: field("self_approval") != "",
-		HostReviews: field("host_reviews") != "",
-	}
 }
 
 // Change sets the fields of the form in a policy. It only parses: the limits are
@@ -91,22 +87,26 @@ func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most flo
 		}
 		*into = n
 	}
-	number := func(field, text string) *float64 {
+	number := func(field, text string, most, scale float64) *float64 {
 		if text == "" {
 			return nil
 		}
-		value, ok := parse(text, 1e9)
+		value, ok := parse(text, most)
 		if !ok {
-			issues = append(issues, fault.At(field, "Enter a number, or nothing"))
+			issues = append(issues, fault.At(field, "Enter a number from 0 to %.0f, or nothing", most))
 		}
+		value /= scale
 		return &value
 	}
 	p.Mode, p.OnInconclusive, p.Suites = gates.Mode(f.Mode), f.OnInconclusive, f.Suites
 	whole("trials", f.Trials, &p.Trials)
 	whole("min_cases", f.MinCases, &p.MinCases)
 	whole("max_minutes", f.MaxMinutes, &p.MaxMinutes)
-	p.MaxCostUSD = number("max_cost_usd", f.MaxCost)
-	p.Floors = gates.Floors{PassRate: number("floors.pass_rate", f.PassRate), TriggerRecall: number("floors.trigger_recall", f.Recall)}
+	p.MaxCostUSD = number("max_cost_usd", f.MaxCost, 1e6, 1)
+	p.Floors = gates.Floors{
+		PassRate:      number("floors.pass_rate", f.PassRate, 100, 100),
+		TriggerRecall: number("floors.trigger_recall", f.Recall, 100, 100),
+	}
 	if f.Validation != "" {
 		p.Floors.Validation = &f.Validation
 	}

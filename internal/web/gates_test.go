@@ -36,20 +36,26 @@ func TestGatePages(t *testing.T) {
 		checkPage(t, admin.get("/settings/gate-policy").want(http.StatusOK).wantForms("/settings/gate-policy"))
 		form := url.Values{
 			"mode": {"enforce"}, "suite": {suite}, "trials": {"2"}, "min_cases": {"5"}, "max_minutes": {"10"}, "on_inconclusive": {"hold"},
-			"max_cost_usd": {"1,5"}, "pass_rate": {"0.5"}, "trigger_recall": {""}, "skill_md_tokens": {"5000"}, "validation": {"warn"},
+			"max_cost_usd": {"1,5"}, "pass_rate": {"57"}, "trigger_recall": {""}, "skill_md_tokens": {"5000"}, "validation": {"warn"},
 		}
 		admin.post(path, form).wantLocation(path)
 		policy := admin.api.Get("/api/v1/registry/" + entry + "/gate-policy").Want(http.StatusOK).Field("policy")
 		if policy["mode"] != "enforce" || policy["trials"] != 2.0 || policy["max_cost_usd"] != 1.5 || fmt.Sprint(policy["suites"]) != "["+suite+"]" {
 			t.Errorf("the policy is %v", policy)
 		}
+		if floors, _ := policy["floors"].(object); floors["pass_rate"] != 0.57 {
+			t.Errorf("the floors are %v", floors)
+		}
+		if got := attr(admin.get(path).all("input#pass_rate")[0], "value"); got != "57" {
+			t.Errorf("the floor of the pass rate is shown as %s", got)
+		}
 		bad := url.Values{}
 		for key, value := range form {
 			bad[key] = value
 		}
 		bad.Set("trials", "many")
-		bad.Set("pass_rate", "2")
-		checkPage(t, admin.post(path, bad).want(http.StatusBadRequest).wantText("Enter a whole number"))
+		bad.Set("pass_rate", "200")
+		checkPage(t, admin.post(path, bad).want(http.StatusBadRequest).wantText("Enter a whole number", "Enter a number from 0 to 100, or nothing"))
 		viewer.post(path, form).want(http.StatusForbidden)
 
 		admin.hold("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Tells jokes", "x")})
@@ -76,7 +82,7 @@ func TestGatePages(t *testing.T) {
 		checkPage(t, viewer.get("/registry").want(http.StatusOK).wantText("pdf", "fresh", "no current version"))
 		checkPage(t, viewer.get("/registry/"+entry).want(http.StatusOK).wantText("candidate gate"))
 
-		checkPage(t, admin.post(gate+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("reason is required"))
+		checkPage(t, admin.post(gate+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("Reason is required"))
 		admin.post(gate+"/override", url.Values{"reason": {"jokes are in"}}).wantLocation(gate)
 		checkPage(t, admin.get(gate).wantText("made the version current anyway", "jokes are in"))
 		checkPage(t, admin.post(gate+"/rerun", nil).want(http.StatusConflict).wantText("nothing to decide"))

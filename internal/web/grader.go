@@ -26,11 +26,11 @@ type graderView struct {
 // graderForm is the input of the form, as text. A problem in one field must not lose
 // what was typed in the others.
 type graderForm struct {
-	Enabled      bool
-	Expectations string // one per line
-	Sample       string // sessions per day; "" for all
-	Cost         string // dollars per day; "" for no limit
-	Threshold    string // percent
+	Enabled      bool   `form:"enabled"`
+	Expectations string `form:"expectations,raw"`     // one per line
+	Sample       string `form:"sample_per_day"`       // sessions per day; "" for all
+	Cost         string `form:"max_cost_usd_per_day"` // dollars per day; "" for no limit
+	Threshold    string `form:"threshold"`            // percent
 }
 
 // newGraderForm returns the form of an existing grader. The threshold is rounded to
@@ -47,15 +47,6 @@ func newGraderForm(g grades.Grader) graderForm {
 		form.Cost = format.Price(*g.MaxCostUSD)
 	}
 	return form
-}
-
-// graderForm reads the form from the request.
-func (v *visit) graderForm() graderForm {
-	return graderForm{
-		Enabled: v.FormValue("enabled") != "", Expectations: v.FormValue("expectations"),
-		Sample: strings.TrimSpace(v.FormValue("sample_per_day")), Cost: strings.TrimSpace(v.FormValue("max_cost_usd_per_day")),
-		Threshold: strings.TrimSpace(v.FormValue("threshold")),
-	}
 }
 
 // grader parses the form. It has the limits of package grades, in the words of the
@@ -154,7 +145,7 @@ func (s *Service) handleSetGrader(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Form, view.Draft = v.graderForm(), false
+	view.Form, view.Draft = decodeForm[graderForm](v.Request), false
 	g, problem := view.Form.grader()
 	if problem == nil {
 		problem = s.Grades.SetGrader(v.Context(), v.Caller, view.SkillID, g)

@@ -8,7 +8,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
-	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
@@ -16,7 +15,10 @@ import (
 // homeView is the health of all skills.
 type homeView struct {
 	Skills  int
-	Known   int // number of skills with a pass rate
+	Known   int            // number of skills with a status
+	Closest skills.Summary // without any Known, the skill with the most graded sessions
+	Enough  int64          // number of graded sessions that a status needs
+	Missing int64          // number of them that Closest lacks
 	Counts  []statusCount
 	Trouble []troubleRow // the worst first
 	More    int          // number of further skills in trouble
@@ -26,15 +28,9 @@ type homeView struct {
 	// Approvals are the candidates that wait for the caller's approval.
 	Approvals []approvals.Review
 	Failing   []overview.Failing
-	Changes   []changeRow
-	Chart     charts.Chart // sessions and pass rate of all skills together
-	Window    int          // number of days that the rates cover
-}
-
-// A changeRow is a line of the timeline. Consecutive new skills are merged into one.
-type changeRow struct {
-	overview.Change
-	Others int // number of further new skills
+	Changes   []overview.Change
+	Chart     lineChart // sessions and pass rate of all skills together
+	Window    int       // number of days that the rates cover
 }
 
 // A firingRow is an alert that fires for a skill.
@@ -50,11 +46,10 @@ type statusCount struct {
 	Count  int
 }
 
-// The sizes of the sections. More changes are read than shown, since some are merged.
+// The sizes of the sections.
 const (
 	troubleShown = 8
 	changesShown = 15
-	changesRead  = 100
 	week         = 7 * day
 	trendDays    = 30
 	orgDays      = 30
@@ -78,7 +73,7 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Chart = charts.New(days, nil, func(day time.Time) string { return sessionsOfDay("", "", day) })
+	view.Chart = newChart(days, nil, func(day time.Time) string { return sessionsOfDay("", "", day) })
 	firing, err := s.Overview.Firing(v.Context(), org)
 	if err != nil {
 		return answer{}, err
@@ -100,16 +95,7 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	if view.Failing, err = s.Overview.Failing(v.Context(), org); err != nil {
 		return answer{}, err
 	}
-	changes, err := s.Overview.Changes(v.Context(), org, time.Now().Add(-week), changesRead)
-	for _, c := range changes {
-		// An import reports many new skills at once: they share a row.
-		if last := len(view.Changes) - 1; last >= 0 && c.Kind == "new" && view.Changes[last].Kind == "new" {
-			view.Changes[last].Others++
-			continue
-		}
-		view.Changes = append(view.Changes, changeRow{Change: c})
-	}
-	view.Changes = view.Changes[:min(len(view.Changes), changesShown)]
+	view.Changes, err = s.Overview.Changes(v.Context(), org, time.Now().Add(-week), changesShown)
 	return show("home", "Home", view), err
 }
 
@@ -133,6 +119,9 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	worse := map[string]skills.Status{} // the worse status of a skill and of its current version
 	for _, k := range all {
 		counts[k.Status]++
+		if k.GradedSessions > view.Closest.GradedSessions {
+			view.Closest = k
+		}
 		worse[k.ID] = current[k.ID].Worse(k.Status, k.PassRate)
 		if worse[k.ID] == skills.Critical || worse[k.ID] == skills.Warning {
 			trouble = append(trouble, k)
@@ -142,6 +131,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 		view.Counts = append(view.Counts, statusCount{status, counts[status]})
 	}
 	view.Known = len(all) - counts[skills.Unknown]
+	view.Enough, view.Missing = skills.MinGraded, skills.MinGraded-view.Closest.GradedSessions
 	// All skills in trouble have a pass rate.
 	rate := func(k skills.Summary) float64 {
 		if c := current[k.ID]; c.Hidden(k.Status, k.PassRate) {
@@ -173,7 +163,10 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	diagnoses, err := s.diagnoses(v.Context(), v.Caller.OrgID, ids)
 	for _, k := range trouble {
 		d := diagnoses[k.ID]
-		view.Trouble = append(view.Trouble, troubleRow{k, current[k.ID], charts.Trend(days[k.ID]), d, failedSessions(k.ID, d.Version)})
+		view.Trouble = append(view.Trouble, troubleRow{
+			k, current[k.ID], trendSpark(days[k.ID]), d,
+			failedSessions(k.ID, d.Version),
+		})
 	}
 	return view, err
 }
@@ -183,7 +176,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 type troubleRow struct {
 	skills.Summary
 	Current   overview.Current
-	Trend     charts.Spark
+	Trend     spark
 	Diagnosis diagnosis
 	Failed    string // URL of the failed sessions
 }

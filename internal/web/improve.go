@@ -12,11 +12,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // improvePart is the section of a suite's page about improve runs. The form is also
@@ -71,15 +71,16 @@ const (
 // is that of Start, so that a person learns before filling in the form.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
 	part.Form = improveForm{
-		Subject: view.Run.Subject, Iterations: strconv.Itoa(improve.DefaultIterations), Holdout: strconv.Itoa(defaultHoldoutPercent),
-		Target: string(edit.Description),
+		Subject: view.Run.Subject, Iterations: strconv.Itoa(improve.DefaultIterations),
+		Holdout: strconv.Itoa(defaultHoldoutPercent),
+		Target:  string(edit.Description),
 	}
 	if problem, ok := errors.AsType[*fault.Error](improve.Check(view.Suite, edit.Description)); ok {
 		part.Why = problem.Message
 	} else if len(view.Sources)+len(view.Entries) == 0 {
 		part.Why = "There is no skill to improve. Upload a source or publish an entry first."
 	}
-	part.Runs, part.Count, err = s.improveRows(v, view.ID, improve.Filter{Limit: improveShown})
+	part.Runs, part.Count, err = s.improveRows(v, view.ID, improve.Filter{Page: store.Page{Limit: improveShown}})
 	return part, err
 }
 
@@ -106,7 +107,7 @@ func (s *Service) improveRows(v *visit, suiteID string, f improve.Filter) ([]imp
 // improveRunsView is a page of a suite's improve runs.
 type improveRunsView struct {
 	SuiteID, SuiteName string
-	table.Size
+	Size
 	Rows []improveRow
 }
 
@@ -116,9 +117,9 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, Size: table.Size{PerPage: improvePerPage}}
+	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, Size: Size{PerPage: improvePerPage}}
 	view.Rows, view.Total, err = s.improveRows(v, suite.ID,
-		improve.Filter{Sort: v.list.Sort(), Limit: improvePerPage, Offset: v.offset(improvePerPage)})
+		improve.Filter{Page: v.list.Rows(improvePerPage)})
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 
@@ -268,7 +269,8 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	}
 	if p := r.Proof; p != nil {
 		view.Proof = &proof{Proved: p.Proved, Proof: proposals.Proof{
-			Cases: p.Cases, Current: p.Current, Winner: p.Winner, Better: p.Better, Worse: p.Worse, P: &p.P, Interval: &p.Interval,
+			Cases: p.Cases, Current: p.Current, Winner: p.Winner, Better: p.Better, Worse: p.Worse, P: &p.P,
+			Interval: &p.Interval,
 		}}
 	}
 	if view.Best != nil {

@@ -2,16 +2,13 @@ package web
 
 import (
 	"net/http"
-
-	"github.com/whetstone-dev/whetstone/internal/web/export"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // newPager returns the links to the pages of a list.
-func newPager(f frame, total, perPage int) table.Pager { return f.list.Pager(total, perPage) }
+func newPager(f frame, total, perPage int) Pager { return f.list.Pager(total, perPage) }
 
 // newHead returns the heading of a column that the list can be sorted by.
-func newHead(f frame, field, label string) table.Head { return f.list.Head(field, label) }
+func newHead(f frame, field, label string) Head { return f.list.Head(field, label) }
 
 // Query returns a query parameter of the page.
 func (f frame) Query(name string) string { return f.list.Query.Get(name) }
@@ -32,14 +29,14 @@ type exportLink struct {
 // lists that do not count their rows.
 func newExport(f frame, path string, total int) exportLink {
 	link := exportLink{URL: f.list.Export(path)}
-	if total == 0 || total > export.MaxRows {
-		link.Most = export.MaxRows
+	if total == 0 || total > maxCSVRows {
+		link.Most = maxCSVRows
 	}
 	return link
 }
 
 // file returns a list as a CSV file.
-func file(v *visit, f export.File) (answer, error) {
+func file(v *visit, f csvFile) (answer, error) {
 	send, err := f.Write(v.Context())
 	return raw(send), err
 }
@@ -48,7 +45,7 @@ func file(v *visit, f export.File) (answer, error) {
 func (v *visit) offset(perPage int) int { return v.list.Offset(perPage) }
 
 // sized is implemented by the views of lists, which know how many rows there are.
-type sized interface{ Listed() table.Size }
+type sized interface{ Listed() Size }
 
 // within redirects a request beyond the last page of a list to the last one: rows may
 // have been deleted since the link was made.

@@ -45,7 +45,7 @@ func TestServiceAccounts(t *testing.T) {
 		const path = "/settings/service-accounts"
 		member.get(path).want(http.StatusForbidden)
 		checkPage(t, admin.get(path).want(http.StatusOK).wantText("None yet.", "New service account"))
-		admin.post(path, url.Values{"name": {"Deploy <b>"}, "role": {"member"}}).want(http.StatusBadRequest).wantText("name must be 1 to 63")
+		admin.post(path, url.Values{"name": {"Deploy <b>"}, "role": {"member"}}).want(http.StatusBadRequest).wantText("Name must be 1 to 63")
 		admin.post(path, url.Values{"name": {"bot"}, "role": {"owner"}}).want(http.StatusBadRequest)
 		one := admin.post(path, url.Values{"name": {"deploy-bot"}, "role": {"member"}}).want(http.StatusSeeOther).Header.Get("Location")
 		checkPage(t, admin.get(one).want(http.StatusOK).wantText("Now create a key for it.", "None yet."))
@@ -77,13 +77,13 @@ func TestServiceAccounts(t *testing.T) {
 		admin.get(path).wantText("viewer")
 		admin.post(one, url.Values{"action": {"explode"}}).want(http.StatusBadRequest)
 		for _, bad := range []string{"0", "3651", "x", "99999999999999999999"} {
-			admin.post("/settings/key-policy", url.Values{"max_days": {bad}}).want(http.StatusBadRequest).wantText("max_days must be 1 to 3650")
+			admin.post("/settings/key-policy", url.Values{"max_days": {bad}}).want(http.StatusBadRequest).wantText("Max days must be 1 to 3650")
 		}
 		admin.post("/settings/key-policy", url.Values{"max_days": {"20"}, "networks": {"true"}}).wantLocation("/settings/keys")
 		keys := admin.get("/settings/keys").want(http.StatusOK).wantText("The policy of new keys was changed.", "not follow it.", "against the policy")
 		checkPage(t, keys)
 		admin.post(one, url.Values{"action": {"key"}, "name": {"late"}, "days": {"21"}, "networks": {"10.0.0.0/8"}}).want(http.StatusBadRequest).
-			wantText("expires_at must be within 20 days")
+			wantText("Expires at must be within 20 days")
 		admin.post("/settings/key-policy", url.Values{"max_days": {""}}).wantLocation("/settings/keys")
 
 		// The key is revoked where it is shown, and the account goes with the rest.

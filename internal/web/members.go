@@ -138,7 +138,8 @@ func (s *Service) handleAccept(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Name, view.Typed, view.ShowKey = strings.TrimSpace(v.FormValue("name")), v.FormValue("email"), v.FormValue("key") == "true"
+	view.Name, view.Typed, view.ShowKey = strings.TrimSpace(v.FormValue("name")), v.FormValue("email"),
+		v.FormValue("key") == "true"
 	joined, err := s.acceptInvitation(v.Context(), view)
 	if err != nil {
 		return show("invite", "Invitation", view).refused(err)

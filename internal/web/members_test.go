@@ -20,9 +20,13 @@ func TestMembers(t *testing.T) {
 		owner, admin, viewer := w.as(access.Owner), w.as(access.AdminRole), w.as(access.Viewer)
 		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can invite people").
 			wantNoText("Invite a person", "Save", "Manage")
-		made := admin.post("/settings/invitations", url.Values{"email": {"Grace@example.org"}, "role": {"member"}, "days": {"7"}}).
-			want(http.StatusOK).wantText("Invitation of grace@example.org", "It is not shown again", "works once")
+		made := admin.post("/settings/members/invitations", url.Values{"email": {"Grace@example.org"}, "role": {"member"}, "days": {"7"}}).
+			want(http.StatusOK).wantText("Invitation of grace@example.org", "It is not shown again", "expires in 7 days . Only grace@example.org can become a member by it, as member.")
 		checkPage(t, made)
+		// A reload leads to the members.
+		if got := attr(made.all("html")[0], "data-address"); got != "/settings/members" {
+			t.Errorf("the address of the page is %q", got)
+		}
 		link := rawInvitation.FindString(made.body)
 		list := admin.get("/settings/members").wantText("grace@example.org", "pending")
 		checkPage(t, list)
@@ -40,7 +44,7 @@ func TestMembers(t *testing.T) {
 			{admin, url.Values{"role": {"owner"}}, http.StatusForbidden},
 			{viewer, url.Values{"role": {"viewer"}}, http.StatusForbidden},
 		} {
-			c.b.post("/settings/invitations", c.form).want(c.status)
+			c.b.post("/settings/members/invitations", c.form).want(c.status)
 		}
 
 		grace := w.browser()
@@ -88,7 +92,7 @@ func TestInvitePage(t *testing.T) {
 		admin := w.as(access.AdminRole)
 		invite := func(form url.Values) string {
 			t.Helper()
-			return rawInvitation.FindString(admin.post("/settings/invitations", form).want(http.StatusOK).body)
+			return rawInvitation.FindString(admin.post("/settings/members/invitations", form).want(http.StatusOK).body)
 		}
 		link := invite(url.Values{"role": {"viewer"}})
 		bob := w.browser()
@@ -102,7 +106,7 @@ func TestInvitePage(t *testing.T) {
 				t.Errorf("a link sets %v", page.Header.Values("Set-Cookie"))
 			}
 		}
-		bob.post(link, url.Values{"name": {"Bob"}, "email": {"bob"}}).want(http.StatusBadRequest).wantText("email must be one address")
+		bob.post(link, url.Values{"name": {"Bob"}, "email": {"bob"}}).want(http.StatusBadRequest).wantText("Email must be one address")
 		bob.post(link, url.Values{"name": {"Bob"}, "email": {"owner@localhost"}}).want(http.StatusConflict)
 
 		// The admin who made it has not used it up by mistake.
@@ -125,8 +129,8 @@ func TestInvitePage(t *testing.T) {
 		elsewhere.get("/account").wantText("elsewhere")
 
 		// An invitation that was ended.
-		id := regexp.MustCompile(`/settings/invitations/([^/"]+)/revoke`).FindStringSubmatch(admin.get("/settings/members").body)[1]
-		admin.post("/settings/invitations/"+id+"/revoke", nil).wantLocation("/settings/members")
+		id := regexp.MustCompile(`/settings/members/invitations/([^/"]+)/revoke`).FindStringSubmatch(admin.get("/settings/members").body)[1]
+		admin.post("/settings/members/invitations/"+id+"/revoke", nil).wantLocation("/settings/members")
 		elsewhere.post(link, url.Values{"name": {"x"}, "email": {"x@example.org"}}).want(http.StatusConflict).wantText("This invitation was withdrawn")
 		elsewhere.get("/account").wantText("elsewhere")
 	})
@@ -152,7 +156,7 @@ func TestInvitationByMail(t *testing.T) {
 	w := newWorld(t, "sqlite", "--smtp-url", box.URL, "--mail-from", "no-reply@whetstone.example")
 	b := w.as(access.Owner)
 	b.get("/settings/members").want(http.StatusOK).wantText("and sends the link to it")
-	b.post("/settings/invitations", url.Values{"role": {"member"}, "email": {"bob@example.org"}}).want(http.StatusOK).
+	b.post("/settings/members/invitations", url.Values{"role": {"member"}, "email": {"bob@example.org"}}).want(http.StatusOK).
 		wantText("on its way to them by email").wantText("/invite/inv_")
 	apptest.Eventually(t, "the mail", func() bool { return box.Count() == 1 })
 	apptest.Eventually(t, "the status", func() bool {

@@ -11,12 +11,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // proposalsView is a page of the list of proposals.
 type proposalsView struct {
-	table.Size
+	Size
 	Proposals []proposals.Proposal
 	Statuses  []proposals.Status
 	Filtered  bool
@@ -31,15 +30,14 @@ var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved,
 func (s *Service) handleProposals(v *visit) (answer, error) {
 	q := v.URL.Query()
 	f := proposals.Filter{
-		SkillName: q.Get("skill"), Hidden: q.Get("hidden") == "true", Sort: v.list.Sort(),
-		Limit: proposalsShown, Offset: v.offset(proposalsShown),
+		SkillName: q.Get("skill"), Hidden: q.Get("hidden") == "true", Page: v.list.Rows(proposalsShown),
 	}
 	if status := proposals.Status(q.Get("status")); slices.Contains(proposalStatuses, status) {
 		f.Status = status
 	}
 	found, total, err := s.Proposals.List(v.Context(), v.Caller.OrgID, f)
 	view := proposalsView{
-		Size: table.Size{Total: total, PerPage: proposalsShown}, Proposals: found, Statuses: proposalStatuses,
+		Size: Size{Total: total, PerPage: proposalsShown}, Proposals: found, Statuses: proposalStatuses,
 		Filtered: f.Status != "" || f.SkillName != "" || f.Hidden,
 	}
 	return show("proposals", "Proposals", view), err

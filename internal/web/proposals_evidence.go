@@ -17,14 +17,16 @@ type fact struct {
 
 // factPages are the paths of what the ids in evidence name.
 var factPages = map[string]string{
-	"improve_run_id": "/improve-runs/", "suite_id": "/suites/", "run_id": "/runs/", "skill_id": "/skills/", "entry_id": "/registry/",
+	"improve_run_id": "/improve-runs/", "suite_id": "/suites/", "run_id": "/runs/", "skill_id": "/skills/",
+	"entry_id": "/registry/",
 }
 
 // factNames are the words for keys of evidence whose own name says little.
 var factNames = map[string]string{
 	"improve_run_id": "Improve run", "suite_id": "Suite", "run_id": "Run", "skill_id": "Skill", "entry_id": "Entry",
 	"skill_signals": "Signals about the skill", "iteration": "Candidate", "cost_usd": "Cost in dollars",
-	"train": "Cases that it was written from", "holdout": "Cases that chose it", "selection": "Cases that chose it", "proof": "Cases that prove it",
+	"train": "Cases that it was written from", "holdout": "Cases that chose it", "selection": "Cases that chose it",
+	"proof": "Cases that prove it",
 }
 
 // factsOf says what a proposal rests on. Evidence is JSON of any shape: what is known is

@@ -39,8 +39,9 @@ func (s *Service) handleCreateSCIMToken(v *visit) (answer, error) {
 }
 
 func (s *Service) handleDeleteSCIMToken(v *visit) (answer, error) {
-	err := s.SCIM.DeleteToken(v.Context(), v.Caller.OrgID, v.PathValue("id"))
-	return redirect("/settings/provisioning", "The token was deleted. The provider that used it can change nothing any more."), err
+	err := s.SCIM.Tokens().Delete(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	return redirect("/settings/provisioning", "The token was deleted. The provider that used it can change nothing any more."),
+		err
 }
 
 func (s *Service) handleSetGroupRole(v *visit) (answer, error) {

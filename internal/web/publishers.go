@@ -5,8 +5,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/web/connect"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // publishersView lists the trusted publishers of an entry, with the form of a new
@@ -15,9 +13,9 @@ type publishersView struct {
 	Entry      registry.Entry
 	Path       string
 	Publishers []publishers.Publisher
-	table.Size
+	Size
 	Form      publishers.Publisher
-	Workflows []connect.Snippet
+	Workflows []Snippet
 }
 
 func (s *Service) handlePublishers(v *visit) (answer, error) {
@@ -31,9 +29,10 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	if err != nil {
 		return answer{}, err
 	}
-	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: table.Size{PerPage: peopleShown}}
-	view.Workflows = connect.Workflows(s.PublicURL, e.ID, e.Name)
-	if view.Publishers, view.Total, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, v.list.Rows(peopleShown)); err != nil {
+	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: Size{PerPage: peopleShown}}
+	view.Workflows = workflows(s.PublicURL, e.ID, e.Name)
+	if view.Publishers, view.Total, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID,
+		v.list.Rows(peopleShown)); err != nil {
 		return answer{}, err
 	}
 	page := show("publishers", "Trusted publishers", view)
@@ -48,7 +47,8 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 func (s *Service) handleAddPublisher(v *visit) (answer, error) {
 	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
 	form := publishers.Publisher{
-		EntryID: v.PathValue("id"), Issuer: field("issuer"), Repository: field("repository"), Ref: field("ref"), Workflow: field("workflow"),
+		EntryID: v.PathValue("id"), Issuer: field("issuer"), Repository: field("repository"), Ref: field("ref"),
+		Workflow:    field("workflow"),
 		Environment: field("environment"), RepositoryID: field("repository_id"), OwnerID: field("repository_owner_id"),
 	}
 	p, err := s.Publishers.Create(v.Context(), v.Caller, form)
@@ -68,5 +68,6 @@ func (s *Service) handleDeletePublisher(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return redirect(pathTo("registry", e.ID, "publishers"), "The trusted publisher was removed. Its keys do not work any more."), nil
+	return redirect(pathTo("registry", e.ID, "publishers"),
+		"The trusted publisher was removed. Its keys do not work any more."), nil
 }

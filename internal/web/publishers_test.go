@@ -21,7 +21,7 @@ func TestPublishers(t *testing.T) {
 
 		form := url.Values{"repository": {"<b>skills"}, "issuer": {""}, "ref": {"main"}, "workflow": {"release"}}
 		admin.post(path, form).want(http.StatusBadRequest).
-			wantText("repository must be the path of a repository", "workflow must be the name of a file", "None yet.")
+			wantText("Repository must be the path of a repository", "Workflow must be the name of a file", "None yet.")
 		form.Set("repository", "acme/skills")
 		form.Set("workflow", "release.yml")
 		admin.post(path, form).want(http.StatusSeeOther)

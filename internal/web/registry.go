@@ -11,20 +11,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/web/markdown"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // registryView is a page of the organisation's entries, or of the public ones of all
 // organisations.
 type registryView struct {
-	table.Size
+	Size
 	Entries  []registry.Listed
 	Public   bool
 	Searched bool
@@ -45,7 +44,7 @@ const (
 
 // entryFilter is what the address of the list selects, and whether of all organisations.
 func entryFilter(v *visit) (f registry.Filter, public bool) {
-	f = registry.Filter{Search: v.list.Search(), Sort: v.list.Sort()}
+	f = registry.Filter{Search: v.list.Search(), Page: store.Page{Sort: v.list.Sort()}}
 	public = v.URL.Query().Get("of") == "everybody"
 	// An entry whose first version waits for its gate is only for its own
 	// organisation.
@@ -61,7 +60,7 @@ func entryFilter(v *visit) (f registry.Filter, public bool) {
 func (s *Service) handleRegistry(v *visit) (answer, error) {
 	f, public := entryFilter(v)
 	f.Limit, f.Offset = entriesShown, v.offset(entriesShown)
-	view := registryView{Size: table.Size{PerPage: entriesShown}, Public: public, Searched: f.Search != ""}
+	view := registryView{Size: Size{PerPage: entriesShown}, Public: public, Searched: f.Search != ""}
 	var err error
 	if view.Public {
 		view.Entries, view.Total, err = s.Registry.ListPublic(v.Context(), f)
@@ -174,7 +173,8 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 		}
 		view.Choices, view.Target = &choices, choices.Default
 		// A link may choose a version, and say why.
-		if q := v.URL.Query(); slices.ContainsFunc(choices.Targets, func(c release.Choice) bool { return c.Version.Version == q.Get("rollback") }) {
+		if q := v.URL.Query(); slices.ContainsFunc(choices.Targets,
+			func(c release.Choice) bool { return c.Version.Version == q.Get("rollback") }) {
 			view.Target, view.Reason = q.Get("rollback"), short(maxReason, q.Get("reason"))
 		}
 	}
@@ -222,8 +222,8 @@ func (s *Service) readme(ctx context.Context, view *entryView) error {
 		}
 		content, err := s.Registry.File(ctx, current, name)
 		// The cut may split a character, which ToValidUTF8 mends.
-		if len(content) > markdown.Max {
-			content = content[:markdown.Max]
+		if len(content) > maxMarkdown {
+			content = content[:maxMarkdown]
 			view.ReadmeFile = rawFile(view.ID, current.Version, name)
 		}
 		view.Readme = withoutFrontmatter(content)
@@ -513,7 +513,7 @@ func newShownFile(path string, content []byte) shownFile {
 		return f
 	}
 	f.Text = strings.ToValidUTF8(string(content[:min(len(content), maxShown)]), "")
-	if strings.HasSuffix(strings.ToLower(path), ".md") && len(content) <= markdown.Max {
+	if strings.HasSuffix(strings.ToLower(path), ".md") && len(content) <= maxMarkdown {
 		f.Rendered = withoutFrontmatter(content)
 	}
 	return f

@@ -211,7 +211,8 @@ func graphLayers(v requirements.View) (columns [][]placedNode, edges [][2]string
 
 // newGraphNode truncates what would not fit; the title of the node has it all.
 func newGraphNode(name, version string, state requirements.State) graphNode {
-	return graphNode{Name: text.Ellipsis(name, graphText), Version: text.Ellipsis(version, graphText), Title: name + " " + version, State: state}
+	return graphNode{Name: text.Ellipsis(name, graphText), Version: text.Ellipsis(version, graphText), Title: name + " " +
+		version, State: state}
 }
 
 // graphLine is a curve from the right side of a node to the left side of another; one that

@@ -125,7 +125,7 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("headings of the SKILL.md: %q", got)
 	}
 	b.get("/registry/"+id+"/versions/1.0.0").want(http.StatusOK).wantText("First words", "blob.bin", "whetstone install pdf@1.0.0",
-		"Signed", "pushed by somebody with the permission to push to", "whetstone verify pdf@1.0.0 --server "+w.URL)
+		"Signed", "pushed by a member with push access to", "whetstone verify pdf@1.0.0 --server "+w.URL)
 	b.get("/registry/" + id + "/versions/1.0.0?file=a.txt").want(http.StatusOK).wantText("one")
 	b.get("/registry/" + id + "/versions/1.0.0?file=blob.bin").want(http.StatusOK).wantText("Binary file, 2 bytes")
 	b.get("/registry/" + id + "/versions/1.0.0?file=../x").want(http.StatusNotFound)
@@ -175,7 +175,7 @@ func TestRegistryDrift(t *testing.T) {
 	versions = b.api.Get("/api/v1/registry/" + id + "/versions").Want(http.StatusOK).List("versions")
 	install("new", versions[0]["content_hash"].(string))
 	b.get("/registry/"+id).want(http.StatusOK).
-		wantText("old", "latest is 1.1.0", "edited on the device", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
+		wantText("old", "current is 1.1.0", "edited on the device", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
 	if _, err := w.Auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,7 @@ func (s *Service) functions() template.FuncMap {
 		"asset":    s.assets.url,
 		"badge":    newBadge,
 		"basis":    format.BasisWords,
+		"grounds":  format.BasisWord,
 		"channel":  channelName,
 		"csv":      newExport,
 		"day":      format.Day,

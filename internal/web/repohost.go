@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // repohostView is the organisation's accounts, connections and deliveries. The lists
@@ -21,7 +21,7 @@ type repohostView struct {
 	Connections   []connectionRow
 	Entries       int // number of entries that a repository can publish to
 	Deliveries    []repohost.Delivery
-	table.Size    // of the deliveries
+	Size          // of the deliveries
 	Bind          bindForm
 	TakesToken    bool // the code host supports tokens of accounts
 }
@@ -58,7 +58,7 @@ func (s *Service) handleRepohost(v *visit) (answer, error) {
 // then says what is missing.
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
-	view = repohostView{Modes: modeChoices, Size: table.Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}
+	view = repohostView{Modes: modeChoices, Size: Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}
 	if view.Mode, err = s.Repohost.Mode(ctx, org); err != nil {
 		return view, err
 	}
@@ -69,7 +69,7 @@ func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 		return view, err
 	}
 	// Only the number is wanted, which any page has.
-	if _, view.Entries, err = s.Registry.List(ctx, org, registry.Filter{Limit: 1}); err != nil {
+	if _, view.Entries, err = s.Registry.List(ctx, org, registry.Filter{Page: store.Page{Limit: 1}}); err != nil {
 		return view, err
 	}
 	view.Deliveries, view.Total, err = s.Repohost.Deliveries(ctx, org, v.list.Rows(deliveriesShown))
@@ -77,10 +77,10 @@ func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 }
 
 // connectionOrders sort the connections, which are read whole.
-var connectionOrders = map[string]table.Order[connectionRow]{
-	"connection": table.ByText(func(c connectionRow) string { return c.RepoFullName }),
-	"entry":      table.ByText(func(c connectionRow) string { return c.EntryName }),
-	"attempted_at": table.By(func(c connectionRow) int64 {
+var connectionOrders = map[string]rowOrder[connectionRow]{
+	"connection": orderByText(func(c connectionRow) string { return c.RepoFullName }),
+	"entry":      orderByText(func(c connectionRow) string { return c.EntryName }),
+	"attempted_at": orderBy(func(c connectionRow) int64 {
 		if c.Last == nil {
 			return 0
 		}
@@ -97,7 +97,7 @@ func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
 			rows[i].Last = &a
 		}
 	}
-	table.Sort(v.list, rows, connectionOrders)
+	sortRows(v.list, rows, connectionOrders)
 	return rows, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
@@ -55,7 +56,8 @@ func (s *Service) connectionForm(v *visit, form repohost.Connection) (view conne
 	if form.InstallationID == 0 && len(view.Installations) > 0 {
 		view.Form.InstallationID = view.Installations[0].InstallationID
 	}
-	view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), v.Caller.OrgID, registry.Filter{Limit: 1_000})
+	all := registry.Filter{Page: store.Page{Limit: 1_000}}
+	view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), v.Caller.OrgID, all)
 	return view, err
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
@@ -158,7 +160,7 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 	}
 	item.Case = string(text)
 	item.Suites, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{
-		SourceID: w.SourceID, VerifierKind: suites.LLMJudge, Limit: suitesOffered,
+		SourceID: w.SourceID, VerifierKind: suites.LLMJudge, Page: store.Page{Limit: suitesOffered},
 	})
 	slices.Reverse(item.Suites) // oldest first, so that the choice does not move with every new suite
 	return item, err
@@ -185,19 +187,40 @@ func (s *Service) handleDecide(v *visit) (answer, error) {
 			return answer{}, fault.Invalid("suite", "Choose a suite")
 		}
 		message = "Added to the suite."
+	case "new-suite":
 	default:
 		return answer{}, fault.Invalid("decision", "decision must be accept, reject or suite")
 	}
-	r, err := s.Suggestions.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite)
+	source := v.FormValue("source")
+	r, err := s.Suggestions.Review(v.Context(), v.Caller, source, d, suite)
 	if err != nil {
 		return answer{}, err
+	}
+	if v.FormValue("decision") == "new-suite" {
+		out, err := s.Suggestions.ApplyDrafts(v.Context(), v.Caller, source, []string{d.SuggestionID}, suggestions.Destination{})
+		e, _ := errors.AsType[*fault.Error](err)
+		switch {
+		case err == nil:
+			r.AppliedSuiteID, message = &out.Suite.ID, "Added to "+out.Suite.Name+"."
+		case e != nil && e.Code == sources.Protected:
+			suite = newSuite
+		default:
+			return answer{}, err
+		}
 	}
 	// Accepting is allowed, changing a gate's suite is not.
 	if suite != "" && r.AppliedSuiteID == nil {
 		message = "Accepted as a draft: a gate reads the suite, so an admin or an owner of its skills adds the case."
 	}
 	at, _ := strconv.Atoi(v.FormValue("at")) // 0 if invalid
-	return redirect(reviewPath(v.FormValue("scope"), at), message), nil
+	next := redirect(reviewPath(v.FormValue("scope"), at), message)
+	switch {
+	case r.AppliedSuiteID != nil:
+		next = next.linking(pathTo("suites", *r.AppliedSuiteID), "Open the suite")
+	case d.Status == suggestions.Accepted:
+		next = next.linking(pathTo("sources", r.SourceID)+"#drafts", "Add the drafts to a suite")
+	}
+	return next, nil
 }
 
 // readDecision decodes the suggestion in the form.

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,8 @@ func (s *Service) reviewList(v *visit, queue reviewView) (answer, error) {
 			offset -= w.Suggestions
 			continue
 		}
-		found, _, err := s.Suggestions.Pending(v.Context(), v.Caller.OrgID, w.SourceID, reviewsListed-len(view.Items), max(0, offset))
+		found, _, err := s.Suggestions.Pending(v.Context(), v.Caller.OrgID, w.SourceID, reviewsListed-len(view.Items),
+			max(0, offset))
 		if err != nil {
 			return answer{}, err
 		}
@@ -95,7 +97,12 @@ func (s *Service) decideSeveral(v *visit) (answer, error) {
 	if left := len(refs) - done; left > 0 {
 		message = fmt.Sprintf("%d %s, %d had been answered already.", done, word, left)
 	}
-	return redirect(back, message), err
+	next := redirect(back, message)
+	elsewhere := func(r suggestions.Ref) bool { return r.SourceID != refs[0].SourceID }
+	if status == suggestions.Accepted && !slices.ContainsFunc(refs, elsewhere) {
+		next = next.linking(pathTo("sources", refs[0].SourceID)+"#drafts", "Add the drafts to a suite")
+	}
+	return next, err
 }
 
 // undoSeveral undoes decisions that were made together. All or none: what was

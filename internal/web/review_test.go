@@ -264,3 +264,34 @@ func hidden(p *page, name string) string {
 	}
 	return ""
 }
+
+// TestAcceptLeadsOn: what is accepted becomes a case in one step, also where there is no
+// suite yet, and drafts do on the page of their source.
+func TestAcceptLeadsOn(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Member)
+		source := b.waiting("pdf", "read this table", "tables please", "open it")
+		p := b.press(b.get("/review"), "a").wantText("Accepted as a draft.")
+		if drafts := p.href("Add the drafts to a suite"); drafts != source+"#drafts" {
+			t.Errorf("the drafts are at %s", drafts)
+		}
+		b.get(source).wantText("Add 1 draft to")
+		drafts := func(target, name string) *page {
+			return b.post(source+"/drafts", url.Values{"target": {target}, "name": {name}})
+		}
+		drafts("elsewhere", "").want(http.StatusBadRequest)
+		drafts("new", "").want(http.StatusBadRequest).wantText("Enter a name for the new suite")
+		drafts("new", "Tables").wantLocation(source)
+		p = b.get(source).wantText("1 added to Tables.").wantNoText("draft to")
+		b.get(p.href("Open the suite")).wantText("Tables", "1 case", "read this table")
+		p = b.press(b.get("/review"), "s").wantText("Added to the suite.")
+		b.get(p.href("Open the suite")).wantText("Tables", "2 cases")
+
+		other := b.waiting("csv", "read that table")
+		p = b.press(b.get("/review?source="+id(other)), "s").wantText("Added to csv.", "accepted: read that table")
+		b.get(p.href("Open the suite")).wantText("csv", "1 case", "read that table")
+		w.as(access.Viewer).post(source+"/drafts", url.Values{"target": {"new"}, "name": {"x"}}).want(http.StatusForbidden)
+		w.as(access.Viewer).get(source).wantNoText("Add the drafts")
+		w.otherOrg(access.Team).post(source+"/drafts", url.Values{"target": {"new"}, "name": {"x"}}).want(http.StatusForbidden)
+	})
+}

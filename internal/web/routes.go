@@ -283,6 +283,7 @@ func routes() []route {
 			permission: access.Write, method: "POST", path: "/sources/{id}/upload", maxBody: sources.MaxUpload, upload: true,
 			do: (*Service).handleUploadSnapshot,
 		},
+		{permission: access.Write, method: "POST", path: "/sources/{id}/drafts", do: (*Service).handleApplyDrafts},
 		{
 			permission: access.Write, method: "POST", path: "/sources/{id}/sync",
 			do: (*Service).handleSyncSource,
@@ -400,8 +401,8 @@ func routes() []route {
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning", do: (*Service).handleCreateSCIMToken},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/{id}/delete", do: (*Service).handleDeleteSCIMToken},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/groups/{id}/role", do: (*Service).handleSetGroupRole},
-		{permission: access.Admin, method: "POST", path: "/settings/invitations", do: (*Service).handleInvite},
-		{permission: access.Admin, method: "POST", path: "/settings/invitations/{id}/revoke", do: (*Service).handleRevokeInvitation},
+		{permission: access.Admin, method: "POST", path: "/settings/members/invitations", do: (*Service).handleInvite},
+		{permission: access.Admin, method: "POST", path: "/settings/members/invitations/{id}/revoke", do: (*Service).handleRevokeInvitation},
 		{permission: access.Admin, method: "GET", path: "/settings/keys", sorts: keySorts, do: (*Service).handleKeys},
 		{permission: access.Admin, method: "POST", path: "/settings/keys", do: (*Service).handleKeys},
 		{permission: access.Admin, method: "POST", path: "/settings/key-policy", do: (*Service).handleSetKeyPolicy},

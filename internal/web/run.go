@@ -3,7 +3,9 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
@@ -12,8 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/web/casepage"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // runView is a run with a page of its cases. Counts and AllTrials are of the whole
@@ -26,10 +27,41 @@ type runView struct {
 	Only      bool   // the page shows a single case
 	Counts    map[string]int
 	CaseCount int
-	Shown     table.Size // the cases that Show selects
+	Shown     Size // the cases that Show selects
 	Cases     []runCase
 	AllTrials []runs.Trial // of all cases, not only of those on the page
 	Others    []runs.Run   // other runs of the suite, to compare with
+	Next      nextSteps
+}
+
+// nextSteps lead from a failed case to what mends it.
+type nextSteps struct {
+	suite   suites.Suite
+	Improve string // URL of an improve run of the run's skill; "" if it is no source or entry
+}
+
+func newNextSteps(r runs.Run, suite suites.Suite) nextSteps {
+	n := nextSteps{suite: suite}
+	ref := "entry:" + r.Subject.EntryID
+	if r.Subject.SourceID != "" {
+		ref = "source:" + r.Subject.SourceID
+	}
+	if r.Subject.SourceID+r.Subject.EntryID != "" {
+		n.Improve = pathTo("suites", suite.ID, "improve") + "?" + url.Values{"subject": {ref}}.Encode()
+	}
+	return n
+}
+
+// Edit is the URL of the form of a case; "" if it was removed from the suite since.
+func (n nextSteps) Edit(caseID string) string {
+	i := slices.IndexFunc(n.suite.Cases, func(c suites.Case) bool { return c.ID == caseID })
+	switch {
+	case i < 0:
+		return ""
+	case !editable(n.suite.Cases[i]):
+		return pathTo("suites", n.suite.ID) + "?as=json"
+	}
+	return pathTo("suites", n.suite.ID, "cases", strconv.Itoa(i))
 }
 
 // A runCase is a case with its result. It is the case as the run tried it: the suite
@@ -68,7 +100,7 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 	view := runView{
 		Run: report.Run, SuiteName: suite.Name, Over: report.FinishedAt != nil,
 		Show: v.URL.Query().Get("show"), Only: only != "",
-		CaseCount: len(report.Cases),
+		CaseCount: len(report.Cases), Next: newNextSteps(report.Run, suite),
 	}
 	for _, r := range report.Results {
 		view.AllTrials = append(view.AllTrials, r.Trials...)
@@ -77,7 +109,17 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 	// The newest ones: older runs can be chosen on the page of the suite.
 	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runs.Filter{Page: store.Page{Limit: runsPerPage}})
 	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
-	return show("run", "Run of "+suite.Name, view), err
+	return show("run", view.title(), view), err
+}
+
+// title is the subject and what came of the run, e.g. "pdf 1.0.1: 30 % of 47", so that runs
+// of one day differ.
+func (r runView) title() string {
+	title := strings.TrimSpace(r.Subject.Name + " " + r.Subject.Label)
+	if s := r.Summary; r.Over && s.PassRate != nil {
+		title += fmt.Sprintf(": %s of %d", format.Percent(s.PassRate), s.Passed+s.Failed)
+	}
+	return title
 }
 
 // LiftText is how sure the difference to the baseline is. The template calls it only
@@ -113,11 +155,15 @@ func (r *runView) choose(all []runCase, offset int) {
 		r.Counts[cmp.Or(c.Verdict, "pending")]++
 	}
 	// The counts are of all cases, so that they do not change with the filter.
+	passed := func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) }
 	if r.Show == "failed" {
-		all = slices.DeleteFunc(all,
-			func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })
+		all = slices.DeleteFunc(all, passed)
 	}
-	r.Shown = table.Size{Total: len(all), PerPage: casesPerPage}
+	// Failures first. While a run goes on, its rows stay where they are.
+	if r.Over {
+		all = append(slices.DeleteFunc(slices.Clone(all), passed), slices.DeleteFunc(all, func(c runCase) bool { return !passed(c) })...)
+	}
+	r.Shown = Size{Total: len(all), PerPage: casesPerPage}
 	begin := min(offset, len(all))
 	r.Cases = all[begin:min(begin+casesPerPage, len(all))]
 	if !r.Only {
@@ -131,7 +177,8 @@ func readRunCases(report runs.Report) []runCase {
 	for i, c := range report.Cases {
 		got := report.Results[i]
 		all[i] = runCase{
-			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind), Asked: short(shownTail, casepage.Asked(c)), Expected: short(shownTail, casepage.Expected(c)),
+			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind), Asked: short(shownTail, askedByCase(c)),
+			Expected:    short(shownTail, expectedByCase(c)),
 			Expectation: strings.ReplaceAll(string(c.Expectation), "_", " "),
 			Verdict:     verdictText(got.Verdict), Baseline: verdictText(got.Baseline), Score: got.Score, Trials: got.Trials,
 		}
@@ -166,7 +213,7 @@ func truncateTails(cases []runCase) {
 }
 
 // Listed is the size of the list of cases.
-func (r runView) Listed() table.Size { return r.Shown }
+func (r runView) Listed() Size { return r.Shown }
 
 // TrialURL is the page of a trial of a case.
 func (r runView) TrialURL(caseID string, t runs.Trial) string {

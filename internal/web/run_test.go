@@ -36,12 +36,24 @@ func TestRun(t *testing.T) {
 		suite := b.newSuite("triggers", "extract tables from a pdf", "!bake a cake", "bake bread")
 		path := b.run(suite, source, url.Values{"trials": {"2"}})
 		p := b.get(path).want(http.StatusOK).
-			wantText("67", "Passed every time", "pass^2", "2 of 3", "1 failed", "with the skill, trial 2", "builtin", "bake bread", "All 3", "Failed 1")
+			wantText("67", "Passed every time", "pass^2", "2 of 3", "1 failed", "with the skill, trial 2", "builtin", "bake bread", "All 3", "Failed 1", "succeeded: ■ 1 failed")
 		checkPage(t, p)
+		if got := p.texts("h1")[0]; !strings.HasSuffix(got, ": 67 % of 3") || !strings.HasPrefix(got, "pdf") {
+			t.Errorf("the title is %q", got)
+		}
+		if got := p.texts("details.case")[0]; !strings.Contains(got, "bake bread") {
+			t.Errorf("the first case is %s, want the one that failed", got)
+		}
 		p = b.get(path + "?show=failed").want(http.StatusOK).wantText("bake bread").wantNoText("bake a cake")
 		if got := len(p.all("details.case")); got != 1 {
 			t.Errorf("%d cases failed, want 1", got)
 		}
+		// From what failed it is one click to the case, or to an improve run.
+		if got := p.href("Edit the case"); got != suite+"/cases/2" {
+			t.Errorf("the failed case is edited at %s", got)
+		}
+		b.get(p.href("Improve the skill")).want(http.StatusConflict).wantText("needs at least 4 different trigger queries")
+		w.as(access.Viewer).get(path + "?show=failed").wantNoText("Edit the case")
 		only := b.cases(suite)[1]["id"].(string)
 		b.get(path+"?case="+only).want(http.StatusOK).wantText("bake a cake", "Asked", "Expected The skill does not trigger", "Show all", "2 of 3").wantNoText("bake bread")
 		b.get(path + "?case=none").want(http.StatusNotFound)
@@ -105,12 +117,12 @@ func TestRunForm(t *testing.T) {
 		want   string
 	}{
 		{url.Values{}, 400, "Choose a skill to test"},
-		{url.Values{"subject": {"source:" + id(source)}, "trials": {"31"}}, 400, "trials must be 1 to 30"},
-		{url.Values{"subject": {"source:" + id(source)}, "trials": {"x"}}, 400, "trials must be 1 to 30"},
-		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"x"}}, 400, "baseline must be"},
+		{url.Values{"subject": {"source:" + id(source)}, "trials": {"31"}}, 400, "Trials must be 1 to 30"},
+		{url.Values{"subject": {"source:" + id(source)}, "trials": {"x"}}, 400, "Trials must be 1 to 30"},
+		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"x"}}, 400, "Baseline must be"},
 		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"previous"}}, 409, "no version before"},
 		{url.Values{"subject": {"source:" + id(source)}, "max_cost_usd": {"much"}}, 400, "must be dollars"},
-		{url.Values{"subject": {"source:" + id(source)}, "agent": {"clippy m"}}, 400, "agent.name must be one of"},
+		{url.Values{"subject": {"source:" + id(source)}, "agent": {"clippy m"}}, 400, "Agent name must be one of claude-code, codex"},
 		{url.Values{"subject": {"entry:0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"}}, 404, "not found"},
 	} {
 		b.post(suite+"/runs", c.fields).want(c.status).wantText(c.want, "Start run")

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
@@ -253,70 +254,128 @@ func (b *budget) shorten(text *string) *string {
 // caseForm makes a test case of a session. The person may change the query before it
 // becomes a case.
 type caseForm struct {
-	Query   string // the first prompt, if it is kept
+	Query   string           // the first prompt, if it is kept
+	Skills  []sessions.Skill // that the case can be about: what failed first; without any there is no form
+	Skill   string           // id of the chosen one
 	Targets []caseTarget
 	Chosen  string // the value of a target
+	Name    string // of a new suite
 	Expect  string // should_trigger or should_not_trigger
 }
 
-// A caseTarget is where a case can go: to a suite of a source, or to its drafts.
+// A caseTarget is where cases can go: to a suite, to a new one, or to the drafts of a source.
 type caseTarget struct {
-	Value, Label string // Value is the ids of the source and of the suite, if any
+	Value, Label string // Value is the id of the suite or of the source
+	Source       bool
 }
 
-// maxCaseSuites limits the suites that a session's form offers.
-const maxCaseSuites = 100
+const (
+	// maxCaseSuites limits the suites that a form offers.
+	maxCaseSuites = 100
+	// newSuite is the value of the target that is a suite to be made.
+	newSuite = "new"
+)
 
-// newCaseForm offers the sources and suites of the session's skills. A session
-// without a source for any of its skills has no targets, and the page says so.
+// newCaseForm offers the skills that took part in the session, and all suites that take a
+// prompt: first the default.
 func (s *Service) newCaseForm(v *visit, d sessions.Detail) (*caseForm, error) {
-	form := &caseForm{Query: suggestions.QueryOf(d), Expect: "should_trigger"}
-	all, err := s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
+	form := &caseForm{Query: suggestions.QueryOf(d), Expect: "should_trigger", Chosen: newSuite}
+	for _, failed := range []bool{true, false} {
+		for _, k := range d.Skills {
+			if suggestions.Took(k) && failed == (k.Outcome == sessions.Failed) {
+				form.Skills = append(form.Skills, k)
+			}
+		}
+	}
+	if len(form.Skills) == 0 {
+		return form, nil
+	}
+	form.Skill, form.Name = form.Skills[0].SkillID, form.Skills[0].Name
+	linked, err := s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
 	if err != nil {
 		return nil, err
 	}
-	// Only suites with a judge take cases that are a prompt.
-	found, _, err := s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{VerifierKind: suites.LLMJudge, Limit: maxCaseSuites})
-	for _, k := range d.Skills { // activated ones first
-		for _, src := range all {
-			if src.SkillID == nil || *src.SkillID != k.SkillID {
-				continue
-			}
-			for _, suite := range found {
-				if suite.SourceID != nil && *suite.SourceID == src.ID {
-					form.Targets = append(form.Targets, caseTarget{src.ID + " " + suite.ID, "suite " + suite.Name + " of " + k.Name})
-				}
-			}
-			form.Targets = append(form.Targets, caseTarget{src.ID, "drafts of " + src.Label + " (" + k.Name + ")"})
+	linked = slices.DeleteFunc(linked, func(src sources.Source) bool {
+		return src.SkillID == nil || !slices.ContainsFunc(form.Skills, func(k sessions.Skill) bool { return k.SkillID == *src.SkillID })
+	})
+	of := []string{}
+	for _, src := range linked {
+		if *src.SkillID == form.Skill {
+			of = append(of, src.ID)
 		}
 	}
-	return form, err
+	if form.Targets, form.Chosen, err = s.suiteTargets(v, of, form.Name); err != nil {
+		return nil, err
+	}
+	for _, src := range linked {
+		form.Targets = append(form.Targets, caseTarget{src.ID, "drafts of " + src.Label, true})
+	}
+	return form, nil
 }
 
-// handleCreateCase makes a case of a session: a suggestion that the person has
-// accepted. The targets are computed again: the form may be old, or made up.
+// suiteTargets are the suites that take a prompt, newest first, and a new one. It chooses
+// the default of the sources, or of a skill with the name.
+func (s *Service) suiteTargets(v *visit, sourceIDs []string, name string) (all []caseTarget, chosen string, err error) {
+	chosen, err = s.Suites.NewestFor(v.Context(), s.Suites.DB, v.Caller.OrgID, sourceIDs, name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, "", err
+	}
+	found, _, err := s.Suites.List(v.Context(), v.Caller.OrgID,
+		suites.Filter{VerifierKind: suites.LLMJudge, Page: store.Page{Limit: maxCaseSuites}})
+	for _, suite := range found {
+		all = append(all, caseTarget{Value: suite.ID, Label: "suite " + suite.Name})
+	}
+	return append(all, caseTarget{Value: newSuite, Label: "a new suite"}), cmp.Or(chosen, newSuite), err
+}
+
+// chosenTarget reads the target of a form. The targets are computed again: the form may be
+// old, or made up.
+func chosenTarget(v *visit, all []caseTarget) (to suggestions.Destination, sourceID string, err error) {
+	value := v.FormValue("target")
+	i := slices.IndexFunc(all, func(t caseTarget) bool { return t.Value == value })
+	switch {
+	case i < 0:
+		err = fault.Invalid("target", "Choose where the case goes")
+	case all[i].Source:
+		sourceID = value
+	case value != newSuite:
+		to.SuiteID = value
+	default:
+		if to.NewName = strings.TrimSpace(v.FormValue("name")); to.NewName == "" {
+			err = fault.Invalid("name", "Enter a name for the new suite")
+		}
+	}
+	return to, sourceID, err
+}
+
+// handleCreateCase makes a case of a session, and shows the way to it.
 func (s *Service) handleCreateCase(v *visit) (answer, error) {
 	view, err := s.traceView(v)
 	if err != nil {
 		return answer{}, err
 	}
 	form := view.Case
-	form.Query, form.Chosen = v.FormValue("query"), v.FormValue("target")
-	form.Expect = cmp.Or(v.FormValue("expectation"), form.Expect)
-	sourceID, suiteID, _ := strings.Cut(form.Chosen, " ")
+	form.Query, form.Chosen, form.Name = v.FormValue("query"), v.FormValue("target"), v.FormValue("name")
+	form.Expect, form.Skill = cmp.Or(v.FormValue("expectation"), form.Expect), cmp.Or(v.FormValue("skill"), form.Skill)
+	to, sourceID, err := chosenTarget(v, form.Targets)
+	var made suggestions.MadeCase
 	switch {
-	case !slices.ContainsFunc(form.Targets, func(t caseTarget) bool { return t.Value == form.Chosen }):
-		err = fault.Invalid("target", "Choose where the case goes")
+	case err != nil:
 	case strings.TrimSpace(form.Query) == "":
 		err = fault.Invalid("query", "Write down what was asked")
 	default:
-		_, _, err = s.Suggestions.CreateCase(v.Context(), v.Caller, suggestions.SessionCase{
-			SessionID: view.SessionID, SourceID: sourceID, SuiteID: suiteID, Query: form.Query,
+		made, err = s.Suggestions.CreateCase(v.Context(), v.Caller, suggestions.SessionCase{
+			SessionID: view.SessionID, Skill: form.Skill, SourceID: sourceID, To: to, Query: form.Query,
 			ShouldNotTrigger: form.Expect != "should_trigger",
 		})
 	}
 	if err != nil {
 		return show("session", "Session", view).refused(err)
 	}
-	return redirect(pathTo("sessions", view.SessionID), "The case was added."), nil
+	back := pathTo("sessions", view.SessionID)
+	if made.Suite == nil {
+		return redirect(back, "The case is a draft.").linking(pathTo("sources", sourceID)+"#drafts", "Add the drafts to a suite"), nil
+	}
+	return redirect(back, "The case was added to "+made.Suite.Name+".").
+		linking(pathTo("suites", made.Suite.ID, "cases", strconv.Itoa(made.N)), "Open the case"), nil
 }

@@ -45,7 +45,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		viewer, member := w.as(access.Viewer), w.as(access.Member)
-		checkPage(t, viewer.get("/sessions").want(http.StatusOK).wantText("No sessions yet", "whetstone import --server "+w.URL))
+		checkPage(t, viewer.get("/sessions").want(http.StatusOK).wantText("No sessions yet"))
 		at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 		member.traced("first", "pdf", at)
 		for i := range 55 {
@@ -61,7 +61,7 @@ func TestSessions(t *testing.T) {
 		if n := len(older.rows()); n != 6 {
 			t.Errorf("%d sessions on the second page, want 6", n)
 		}
-		if last := older.rows()[5]; last != "2026-03-04 claude-code 1 min 40 s 1 2 1 pdf ■ fail 20 % pushed $0.0045" {
+		if last := older.rows()[5]; last != "2026-03-04 claude-code 1 min 40 s 1 2 1 pdf ■ fail 20 % reported $0.0045" {
 			t.Errorf("the oldest session is %q", last)
 		}
 		for query, want := range map[string]int{
@@ -115,7 +115,7 @@ func TestSession(t *testing.T) {
 		member.traced("first", "pdf", time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
 		p := viewer.get("/sessions/first").want(http.StatusOK)
 		checkPage(t, p)
-		p.wantText("claude-code, 2026-03-04 05:06 UTC", "Grade 20 % basis: pushed", "Turns 1", "Tool calls 2 1 error", "Cost $0.0045",
+		p.wantText("claude-code, 2026-03-04 05:06 UTC", "Grade 20 % basis: reported", "Turns 1", "Tool calls 2 1 error", "Cost $0.0045",
 			"Lasted 1 min 40 s", "pdf activated", "Turn 1").wantNoText("secret words", "Make a test case")
 		if diff := cmp.Diff([]string{
 			"+0:00 prompt", "+0:05 activation pdf activated", "+0:10 response claude-sonnet-4-5 1 100 tokens $0.0045",
@@ -170,32 +170,49 @@ func TestLongSession(t *testing.T) {
 	})
 }
 
-// TestCaseOfSession: a session becomes a case of a suite, or a draft.
+// TestCaseOfSession: a session becomes a case of any suite, of a new one, or a draft, and
+// the message leads to it.
 func TestCaseOfSession(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		member := w.as(access.Member)
 		member.traced("first", "pdf", time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
-		member.get("/sessions/first").wantText("No source is linked to a skill of this session")
-		source := id(member.waiting("pdf", "read this file"))
 		p := member.get("/sessions/first").want(http.StatusOK)
 		checkPage(t, p)
-		p.wantText("Make a test case of this session", "The words of this session are not kept")
-		member.post("/sessions/first/cases", url.Values{"query": {"q"}, "target": {"elsewhere"}}).
-			want(http.StatusBadRequest).wantText("Choose where the case goes")
-		member.post("/sessions/first/cases", url.Values{"query": {" "}, "target": {source}}).want(http.StatusBadRequest)
-		member.post("/sessions/first/cases", url.Values{"query": {strings.Repeat("q", 4001)}, "target": {source}}).
-			want(http.StatusBadRequest)
-		for range 2 { // the second time it is there
-			member.post("/sessions/first/cases", url.Values{"query": {"Fill the form"}, "target": {source}, "expectation": {"should_trigger"}}).
-				wantLocation("/sessions/first")
+		p.wantText("Make a test case of this session", "This session's text isn't stored", "a new suite")
+		send := func(target, name, query string) *page {
+			t.Helper()
+			return member.post("/sessions/first/cases", url.Values{"query": {query}, "target": {target}, "name": {name}})
 		}
-		reviews := member.api.Get("/api/v1/cloud-sources/" + source + "/eval-suggestions/reviews").Want(http.StatusOK).List("reviewedSuggestions")
-		if len(reviews) != 1 || reviews[0]["query"] != "Fill the form" || reviews[0]["reviewStatus"] != "accepted" {
-			t.Errorf("reviews: %v", reviews)
+		send("elsewhere", "", "q").want(http.StatusBadRequest).wantText("Choose where the case goes")
+		send("new", " ", "q").want(http.StatusBadRequest).wantText("Enter a name for the new suite")
+		send("new", "pdf", " ").want(http.StatusBadRequest).wantText("Write down what was asked")
+		send("new", "pdf", strings.Repeat("q", 4001)).want(http.StatusBadRequest)
+
+		send("new", "pdf", "Fill the form").wantLocation("/sessions/first")
+		p = member.get("/sessions/first").wantText("The case was added to pdf.", "suite pdf")
+		first := p.href("Open the case")
+		if form := member.get(first).want(http.StatusOK); !strings.Contains(form.body, "Fill the form") {
+			t.Errorf("%s is another case", first)
 		}
-		w.as(access.Viewer).post("/sessions/first/cases", url.Values{"query": {"q"}, "target": {source}}).want(http.StatusForbidden)
-		w.otherOrg(access.Team).post("/sessions/first/cases", url.Values{"query": {"q"}, "target": {source}}).want(http.StatusNotFound)
+		suite := strings.Split(first, "/")[2]
+		// The suite is the default now, and has the case once.
+		if !strings.Contains(p.body, `<option value="`+suite+`" selected>`) {
+			t.Error("the suite of the skill is not chosen")
+		}
+		send(suite, "", "Fill the form").wantLocation("/sessions/first")
+		send(suite, "", "Read it").wantLocation("/sessions/first")
+		if second := member.get("/sessions/first").href("Open the case"); second != "/suites/"+suite+"/cases/1" {
+			t.Errorf("the second case is at %s", second)
+		}
+
+		source := id(member.waiting("pdf", "read this file"))
+		send(source, "", "Fill the form").wantLocation("/sessions/first")
+		if drafts := member.get("/sessions/first").wantText("The case is a draft.").href("Add the drafts to a suite"); drafts != "/sources/"+source+"#drafts" {
+			t.Errorf("the drafts are at %s", drafts)
+		}
+		w.as(access.Viewer).post("/sessions/first/cases", url.Values{"query": {"q"}, "target": {suite}}).want(http.StatusForbidden)
+		w.otherOrg(access.Team).post("/sessions/first/cases", url.Values{"query": {"q"}, "target": {suite}}).want(http.StatusNotFound)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
-	"github.com/whetstone-dev/whetstone/internal/web/connect"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
@@ -72,8 +71,8 @@ func (s *Service) retention() []setting {
 
 // connectView has the commands and settings that connect agents and people.
 type connectView struct {
-	Agents     []connect.Snippet
-	Installers []connect.Snippet
+	Agents     []Snippet
+	Installers []Snippet
 	Admins     []string   // who can create keys, if the caller cannot
 	Made       string     // what was created and is filled in: a key or a catalog token
 	Until      *time.Time // when that key expires
@@ -82,7 +81,7 @@ type connectView struct {
 // handleConnect shows how to connect agents and installers. Without a key the
 // snippets have a placeholder, which a person replaces.
 func (s *Service) handleConnect(v *visit) (answer, error) {
-	view := s.connections(v, connect.Key, connect.Token)
+	view := s.connections(v, keyPlaceholder, tokenPlaceholder)
 	if v.Caller.May(access.Admin) {
 		return show("settings_connect", "Connect agents", view), nil
 	}
@@ -98,15 +97,15 @@ func (s *Service) handleConnect(v *visit) (answer, error) {
 // connections fills a key and a token into the snippets.
 func (s *Service) connections(v *visit, key, token string) connectView {
 	return connectView{
-		Agents:     connect.Agents(s.PublicURL, key),
-		Installers: connect.Installers(s.PublicURL, v.Caller.OrgName, token),
+		Agents:     Agents(s.PublicURL, key),
+		Installers: Installers(s.PublicURL, v.Caller.OrgName, token),
 	}
 }
 
 // handleConnectWithKey creates a key or a catalog token and fills it in. It responds with
 // the page itself: a redirect would have to carry the key.
 func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
-	key, token, made := connect.Key, connect.Token, "key"
+	key, token, made := keyPlaceholder, tokenPlaceholder, "key"
 	var k auth.Key
 	var err error
 	if v.FormValue("for") == "installers" {
@@ -119,7 +118,7 @@ func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 		k, key, err = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
 	}
 	if err != nil {
-		return show("settings_connect", "Connect agents", s.connections(v, connect.Key, connect.Token)).refused(err)
+		return show("settings_connect", "Connect agents", s.connections(v, keyPlaceholder, tokenPlaceholder)).refused(err)
 	}
 	view := s.connections(v, key, token)
 	view.Made, view.Until = made, k.ExpiresAt

@@ -13,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const accountsPath = "/settings/service-accounts"
@@ -23,7 +22,7 @@ func accountPath(id string) string { return accountsPath + "/" + url.PathEscape(
 
 // A serviceAccountList is the page of service accounts.
 type serviceAccountList struct {
-	table.Size
+	Size
 	Accounts []serviceaccounts.Account
 	Roles    []access.Role // that the caller may give
 	Form     serviceAccountForm
@@ -31,15 +30,15 @@ type serviceAccountList struct {
 
 // A serviceAccountForm is the input of the form of a new service account.
 type serviceAccountForm struct {
-	Name string
-	Role access.Role
+	Name string      `form:"name"`
+	Role access.Role `form:"role,raw"`
 }
 
 // A serviceAccountView is the page of a service account. Permissions are those that
 // the caller has, too: nobody can give more.
 type serviceAccountView struct {
 	serviceaccounts.Account
-	table.Size       // of the keys
+	Size             // of the keys
 	Changeable  bool // by the caller
 	Roles       []access.Role
 	Rows        []keyRow
@@ -50,17 +49,23 @@ type serviceAccountView struct {
 }
 
 // serviceAccounts returns the requested page of service accounts, or creates the one of a form.
-func (s *Service) serviceAccounts(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
-	view := serviceAccountList{Size: table.Size{PerPage: peopleShown}, Roles: accountRoles(c), Form: serviceAccountForm{Role: access.DefaultRole}}
+func (s *Service) serviceAccounts(ctx context.Context, c access.Caller, r *http.Request, l tableRequest) (out formResult,
+	err error,
+) {
+	view := serviceAccountList{
+		Size: Size{PerPage: peopleShown}, Roles: accountRoles(c),
+		Form: serviceAccountForm{Role: access.DefaultRole},
+	}
 	if r.Method == http.MethodPost {
-		view.Form = serviceAccountForm{strings.TrimSpace(r.FormValue("name")), access.Role(r.FormValue("role"))}
+		view.Form = decodeForm[serviceAccountForm](r)
 		a, problem := s.Accounts.Create(ctx, c, view.Form.Name, view.Form.Role)
 		if problem == nil {
-			return formResult{To: accountPath(a.ID), Message: "The service account " + a.Name + " was created. Now create a key for it."}, nil
+			return formResult{To: accountPath(a.ID), Message: "The service account " + a.Name +
+				" was created. Now create a key for it."}, nil
 		}
 		out.Problem = problem
 	}
-	view.Accounts, view.Total, err = s.Accounts.List(ctx, c.OrgID, serviceaccounts.Page{Sort: l.Sort(), Limit: peopleShown, Offset: l.Offset(peopleShown)})
+	view.Accounts, view.Total, err = s.Accounts.List(ctx, c.OrgID, serviceaccounts.Page{Page: l.Rows(peopleShown)})
 	out.Title, out.View = "Service accounts", view
 	return out, err
 }
@@ -73,14 +78,16 @@ func accountRoles(c access.Caller) []access.Role {
 
 // serviceAccount returns the page of a service account, or does what a form on it asks for. A
 // new key is shown by the page itself: a redirect would have to carry it.
-func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
+func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.Request, l tableRequest) (out formResult,
+	err error,
+) {
 	id := r.PathValue("id")
 	var form keyForm
 	var made *madeKey
 	if r.Method == http.MethodPost {
 		// A new key is shown on the page; all else redirects.
 		if r.FormValue("action") == "key" {
-			form = newKeyForm(r)
+			form = decodeForm[keyForm](r)
 			form.Holder = "account:" + id
 			made, out.Problem = s.createKey(ctx, c, form)
 		} else {
@@ -100,13 +107,14 @@ func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.R
 }
 
 // A deleted account is still shown, for the record, and can no longer be changed.
-func (s *Service) account(ctx context.Context, c access.Caller, id string, l table.Request) (view serviceAccountView, err error) {
+func (s *Service) account(ctx context.Context, c access.Caller, id string, l tableRequest) (view serviceAccountView, err error) {
 	if view.Account, err = s.Accounts.Get(ctx, c.OrgID, id); err != nil {
 		return view, err
 	}
 	view.Roles = accountRoles(c)
 	view.Changeable = view.RemovedAt == nil && auth.MayGive(c, view.Role)
-	view.Permissions = slices.DeleteFunc(slices.Clone(view.Role.Permissions()), func(have access.Permission) bool { return !c.May(have) })
+	view.Permissions = slices.DeleteFunc(slices.Clone(view.Role.Permissions()),
+		func(have access.Permission) bool { return !c.May(have) })
 	policy, err := keyrules.Load(ctx, s.Auth.DB, c.OrgID)
 	if err != nil {
 		return view, err
@@ -118,7 +126,7 @@ func (s *Service) account(ctx context.Context, c access.Caller, id string, l tab
 	if err != nil {
 		return view, err
 	}
-	view.Size = table.Size{Total: total, PerPage: peopleShown}
+	view.Size = Size{Total: total, PerPage: peopleShown}
 	view.Rows, err = s.keys(ctx, c, found, []auth.User{view.User}, policy)
 	return view, err
 }

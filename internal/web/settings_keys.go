@@ -13,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 // A keyList is the page of the organisation's keys, with the form of a new one and the
 // policy.
 type keyList struct {
-	table.Size
+	Size
 	Keys        []keyRow
 	Form        keyForm
 	Roles       []access.Role // that the caller may give to machines
@@ -57,11 +56,13 @@ type madeKey struct{ Name, Raw string }
 
 // A keyForm is the input of the form of a new key.
 type keyForm struct {
-	Name        string
-	Holder      string // "" for the caller, "account:" and the id of a service account, or the role of a machine user
-	Permissions []access.Permission
-	Days        string // "" if it does not expire
-	Networks    string // from which it works, separated by white space
+	Name string `form:"name"`
+	// Holder is "" for the caller, "account:" and the id of a service account, or the role of a
+	// machine user.
+	Holder      string              `form:"holder,raw"`
+	Permissions []access.Permission `form:"permission"`
+	Days        string              `form:"days"`         // "" if it does not expire
+	Networks    string              `form:"networks,raw"` // from which it works, separated by white space
 }
 
 // A keyPolicyForm is the input of the form of the key policy.
@@ -72,12 +73,12 @@ type keyPolicyForm struct {
 
 // keysPage returns the requested page of keys. A new key is shown by the page
 // itself: a redirect would have to carry it.
-func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
+func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request, l tableRequest) (out formResult, err error) {
 	out.Title = "Keys"
 	var form keyForm
 	var made *madeKey
 	if r.Method == http.MethodPost {
-		form = newKeyForm(r)
+		form = decodeForm[keyForm](r)
 		made, out.Problem = s.createKey(ctx, c, form)
 	}
 	view, err := s.keyList(ctx, c, l)
@@ -90,7 +91,7 @@ func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request
 
 // keyList reads the page. Permissions and roles are only those that the caller has:
 // nobody can give more.
-func (s *Service) keyList(ctx context.Context, c access.Caller, l table.Request) (view keyList, err error) {
+func (s *Service) keyList(ctx context.Context, c access.Caller, l tableRequest) (view keyList, err error) {
 	view = keyList{Permissions: c.Permissions}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
@@ -120,15 +121,18 @@ func (s *Service) keyList(ctx context.Context, c access.Caller, l table.Request)
 	if err != nil {
 		return view, err
 	}
-	view.Size = table.Size{Total: total, PerPage: peopleShown}
-	view.Accounts = slices.DeleteFunc(slices.Clone(users), func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
+	view.Size = Size{Total: total, PerPage: peopleShown}
+	view.Accounts = slices.DeleteFunc(slices.Clone(users),
+		func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
 	view.Keys, err = s.keys(ctx, c, found, users, policy)
 	return view, err
 }
 
 // keys are the rows of a list. A foreign key keeps a user as long as there are keys of
 // theirs.
-func (s *Service) keys(ctx context.Context, c access.Caller, found []auth.Key, users []auth.User, policy keyrules.Policy) (all []keyRow, err error) {
+func (s *Service) keys(ctx context.Context, c access.Caller, found []auth.Key, users []auth.User,
+	policy keyrules.Policy,
+) (all []keyRow, err error) {
 	made, err := s.Auth.MadeKeys(ctx, c.OrgID)
 	for _, k := range found {
 		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
@@ -152,7 +156,9 @@ func (s *Service) keys(ctx context.Context, c access.Caller, found []auth.Key, u
 
 // expiry returns the days that a form suggests, and when the key that the caller uses
 // expires: a new one lasts no longer.
-func (s *Service) expiry(ctx context.Context, c access.Caller, policy keyrules.Policy) (days string, until *time.Time, err error) {
+func (s *Service) expiry(ctx context.Context, c access.Caller, policy keyrules.Policy) (days string,
+	until *time.Time, err error,
+) {
 	own, err := s.Auth.Key(ctx, c.OrgID, c.KeyID)
 	if err != nil || own.ExpiresAt != nil {
 		return "", own.ExpiresAt, err
@@ -162,18 +168,6 @@ func (s *Service) expiry(ctx context.Context, c access.Caller, policy keyrules.P
 		suggestion = min(suggestion, *policy.MaxDays)
 	}
 	return strconv.Itoa(suggestion), nil, nil
-}
-
-// newKeyForm keeps the input as typed; key checks it.
-func newKeyForm(r *http.Request) keyForm {
-	f := keyForm{
-		Name: strings.TrimSpace(r.FormValue("name")), Holder: r.FormValue("holder"),
-		Days: strings.TrimSpace(r.FormValue("days")), Networks: r.FormValue("networks"),
-	}
-	for _, p := range r.PostForm["permission"] {
-		f.Permissions = append(f.Permissions, access.Permission(p))
-	}
-	return f
 }
 
 // createKey makes a key for the caller, a service account, or a machine user of a
@@ -209,9 +203,9 @@ func (f keyForm) key() (n auth.NewKey, err error) {
 }
 
 // expiresIn parses the days that a key or token lasts; nil if it does not expire.
-func expiresIn(days string) (*time.Time, error) {
+func expiresIn(days string) (never *time.Time, err error) {
 	if days == "" {
-		return nil, nil //nolint:nilnil // it does not expire
+		return never, nil
 	}
 	n, err := strconv.Atoi(days)
 	if err != nil || n < 1 || n > maxKeyDays {
@@ -256,7 +250,7 @@ func (s *Service) setKeyPolicy(ctx context.Context, c access.Caller, r *http.Req
 	if _, out.Problem = keyrules.Save(ctx, s.Auth.DB, c, policy); out.Problem == nil {
 		return formResult{To: keysPath, Message: "The policy of new keys was changed. Existing keys go on working."}, nil
 	}
-	view, err := s.keyList(ctx, c, table.Request{})
+	view, err := s.keyList(ctx, c, tableRequest{})
 	view.Policy = form
 	out.Title, out.View = "Keys", view
 	return out, err

@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // peopleShown is how many members, and how many invitations, a page lists.
@@ -21,7 +20,7 @@ const peopleShown = 50
 // A memberList is the page of an organisation's members and invitations. Made is set
 // right after an invitation was made, and never again.
 type memberList struct {
-	table.Size  // of the members
+	Size        // of the members
 	Members     []memberRow
 	Roles       []access.Role  // that the caller may assign
 	Form        invitationForm // the input
@@ -53,7 +52,7 @@ type invitationForm struct {
 // listMembers returns the requested page of members. Invitations are for those who
 // may make them. One order serves both lists: one that lacks the field keeps its
 // default order.
-func (s *Service) listMembers(ctx context.Context, c access.Caller, l table.Request) (list memberList, err error) {
+func (s *Service) listMembers(ctx context.Context, c access.Caller, l tableRequest) (list memberList, err error) {
 	list = memberList{Mails: s.Members.SendsMail(), Form: invitationForm{Role: access.DefaultRole, Days: "7"}}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
@@ -61,19 +60,20 @@ func (s *Service) listMembers(ctx context.Context, c access.Caller, l table.Requ
 		}
 	}
 	found, total, err := s.Auth.Members(ctx, c.OrgID, auth.MemberPage{
-		Search: l.Search(), Sort: l.Sort(), Limit: peopleShown, Offset: l.Offset(peopleShown),
+		Search: l.Search(), Page: l.Rows(peopleShown),
 	})
 	for _, m := range found {
 		list.Members = append(list.Members, memberRow{
 			Member: m, Self: m.ID == c.UserID, Changeable: auth.MayGive(c, m.Role) && !m.Machine(),
 		})
 	}
-	if list.Size = (table.Size{Total: total, PerPage: peopleShown}); err != nil || !c.May(access.Admin) {
+	if list.Size = (Size{Total: total, PerPage: peopleShown}); err != nil || !c.May(access.Admin) {
 		return list, err
 	}
 	list.Invitations, _, err = s.Members.List(ctx, c.OrgID, store.Page{Sort: l.Sort(), Limit: peopleShown})
 	// Accepted ones are members now.
-	list.Invitations = slices.DeleteFunc(list.Invitations, func(i members.Invitation) bool { return i.State() == members.Accepted })
+	list.Invitations = slices.DeleteFunc(list.Invitations,
+		func(i members.Invitation) bool { return i.State() == members.Accepted })
 	return list, err
 }
 
@@ -113,7 +113,8 @@ func (s *Service) profileOf(ctx context.Context, c access.Caller, id string) (ou
 	out.memberRow = memberRow{Member: m, Self: m.ID == c.UserID, Changeable: may && !m.Machine()}
 	out.Removable = may && !out.Self
 	// Only an owner can make another owner of the organisation.
-	out.Transferable = out.Changeable && !out.Self && m.Role != access.Owner && c.Role == access.Owner && auth.MayGive(c, access.Owner)
+	out.Transferable = out.Changeable && !out.Self && m.Role != access.Owner && c.Role == access.Owner &&
+		auth.MayGive(c, access.Owner)
 	out.Belongings, err = s.Auth.Belongings(ctx, c.OrgID, id)
 	return out, err
 }

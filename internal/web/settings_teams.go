@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // A teamList is the page of an organisation's teams. Addresses are a datalist:
 // browsers suggest them while a person types.
 type teamList struct {
-	table.Size
+	Size
 	Teams     []teams.Team
 	Form      teamForm
 	Addresses []string // of members, to choose from
@@ -40,8 +40,8 @@ type teamView struct {
 
 // teamsPage returns the requested page of teams, or creates the team of a form.
 // Everyone may see teams; the route of the form is for admins.
-func (s *Service) teamsPage(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (out formResult, err error) {
-	view := teamList{Size: table.Size{PerPage: peopleShown}}
+func (s *Service) teamsPage(ctx context.Context, c access.Caller, r *http.Request, l tableRequest) (out formResult, err error) {
+	view := teamList{Size: Size{PerPage: peopleShown}}
 	if r.Method == http.MethodPost {
 		view.Form = teamForm{r.FormValue("name"), strings.TrimSpace(r.FormValue("description")), r.FormValue("members")}
 		t, problem := s.createTeam(ctx, c, view.Form)
@@ -85,7 +85,10 @@ func (s *Service) findUsers(ctx context.Context, c access.Caller, text string) (
 // splitNames splits what a person typed: addresses and teams, with commas or white space
 // between them.
 func splitNames(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return r == ',' || r == ';' || r == ' ' || r == '\n' ||
+			r == '\r' || r == '\t'
+	})
 }
 
 // teamPage returns the page of a team, or does what a form on it asks for.
@@ -147,7 +150,7 @@ func (s *Service) addresses(ctx context.Context, c access.Caller) (all []string,
 
 // peopleOf leaves out machines, which own nothing.
 func (s *Service) peopleOf(ctx context.Context, c access.Caller) (all []string, err error) {
-	found, _, err := s.Auth.Members(ctx, c.OrgID, auth.MemberPage{Limit: suggested})
+	found, _, err := s.Auth.Members(ctx, c.OrgID, auth.MemberPage{Page: store.Page{Limit: suggested}})
 	for _, m := range found {
 		if !m.Machine() {
 			all = append(all, m.Email)

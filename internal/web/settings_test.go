@@ -46,10 +46,10 @@ func TestKeys(t *testing.T) {
 			t.Errorf("my key is of %+v, %v", c, err)
 		}
 		for problem, form := range map[string]url.Values{
-			"name must have 1 to 100 characters":           {"name": {" "}},
+			"Name must have 1 to 100 characters":           {"name": {" "}},
 			"Days must be a whole number from 1 to 3650":   {"name": {"x"}, "days": {"0"}},
 			"the role viewer does not have the permission": {"name": {"x"}, "holder": {"viewer"}, "permission": {"write"}},
-			"role must be viewer, member, admin or owner":  {"name": {"x"}, "holder": {"king"}},
+			"Role must be viewer, member, admin or owner":  {"name": {"x"}, "holder": {"king"}},
 			`unknown permission "fly"`:                     {"name": {"x"}, "permission": {"fly"}},
 		} {
 			admin.post("/settings/keys", form).want(http.StatusBadRequest).wantText(problem)
@@ -208,7 +208,7 @@ func TestCatalogTokens(t *testing.T) {
 		admin := w.as(access.AdminRole)
 		w.as(access.Member).get("/settings/catalog").want(http.StatusForbidden)
 		checkPage(t, admin.get("/settings/catalog").want(http.StatusOK).wantForms("/settings/catalog"))
-		admin.post("/settings/catalog", url.Values{"name": {""}}).want(http.StatusBadRequest).wantText("name must have 1 to 100 characters")
+		admin.post("/settings/catalog", url.Values{"name": {""}}).want(http.StatusBadRequest).wantText("Name must have 1 to 100 characters")
 		admin.post("/settings/catalog", url.Values{"name": {"x"}, "days": {"0"}}).want(http.StatusBadRequest).wantText("Days must be a whole number")
 
 		made := admin.post("/settings/catalog", url.Values{"name": {"laptops <b>"}, "days": {"90"}}).want(http.StatusOK).

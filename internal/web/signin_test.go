@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // ssoFlags let people sign in with a provider.
@@ -37,7 +38,7 @@ func (b *browser) follow(path string) *page {
 
 func TestSSO(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			p := oidctest.New(t)

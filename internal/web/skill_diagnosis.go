@@ -93,7 +93,9 @@ type historySpan struct{ days, tenures int }
 
 // histories reads the days of skills and of their versions with one query: both are
 // subjects of the same rollup.
-func (s *Service) histories(ctx context.Context, orgID string, skillIDs []string, w historySpan) (map[string]skillHistory, error) {
+func (s *Service) histories(ctx context.Context, orgID string, skillIDs []string, w historySpan) (map[string]skillHistory,
+	error,
+) {
 	tenures, err := s.Overview.Tenures(ctx, orgID, skillIDs, w.tenures)
 	if err != nil {
 		return nil, err
@@ -268,7 +270,8 @@ func (h skillHistory) low(recent sample) (d diagnosis, ok bool) {
 		return d, false
 	}
 	return diagnosis{
-		Kind: low, Text: fmt.Sprintf("%s is at %s, all versions together at %s", now.Version, format.Percent(rate), format.Percent(all)),
+		Kind: low, Text: fmt.Sprintf("%s is at %s, all versions together at %s", now.Version, format.Percent(rate),
+			format.Percent(all)),
 		Version: now.Version, Tail: fmt.Sprintf("%s of it, %d of all in %d days", sessionsText(own.n), recent.n, h.Window),
 	}, true
 }

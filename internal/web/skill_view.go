@@ -16,7 +16,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
-	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
@@ -29,7 +28,7 @@ type skillPage struct {
 	Window    int // days that the figures cover
 	Days      int // days that the chart shows
 	Ranges    []int
-	Chart     charts.Chart
+	Chart     lineChart
 	Entry     *overview.Entry // nil if the skill is not in the registry
 	Current   overview.Current
 	Versions  []versionRow
@@ -100,11 +99,11 @@ func (s *Service) addHistory(ctx context.Context, c access.Caller, view *skillPa
 	}
 	h := histories[view.ID]
 	shown := h.Days[read-view.Days:]
-	marks := make([]charts.Mark, len(h.Tenures))
+	marks := make([]Mark, len(h.Tenures))
 	for i, t := range h.Tenures {
-		marks[i] = charts.Mark{Date: t.Since.UTC().Format(time.DateOnly), Label: t.Version}
+		marks[i] = Mark{Date: t.Since.UTC().Format(time.DateOnly), Label: t.Version}
 	}
-	view.Chart = charts.New(shown, marks, func(day time.Time) string { return sessionsOfDay(view.ID, "", day) })
+	view.Chart = newChart(shown, marks, func(day time.Time) string { return sessionsOfDay(view.ID, "", day) })
 	// The diagnosis must not depend on the range of the chart.
 	h.Days = h.Days[read-diagnosedDays:]
 	for id, days := range h.Versions {
@@ -242,6 +241,9 @@ func sessionsWith(skillID, version, outcome string) string {
 
 // Failed is the URL of the failed sessions of a version.
 func (v skillPage) Failed(version string) string { return failedSessions(v.ID, version) }
+
+// AnyFailed reports whether a graded session of the window did not pass in full.
+func (v skillPage) AnyFailed() bool { return v.PassRate != nil && *v.PassRate < 1 }
 
 // Graded is the URL of the graded sessions of a version.
 func (v skillPage) Graded(version string) string { return sessionsWith(v.ID, version, "graded") }

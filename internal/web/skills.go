@@ -3,14 +3,12 @@ package web
 import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // skillsView is a page of the list of skills.
 type skillsView struct {
-	table.Size
+	Size
 	Rows     []skillRow
 	Statuses []skills.Status
 	Any      bool // there are skills, or a filter is set
@@ -53,7 +51,7 @@ var allShown = []skillsShown{
 type skillRow struct {
 	skills.Performance
 	Current overview.Current
-	Trend   charts.Spark
+	Trend   spark
 }
 
 const skillsPerPage = 50
@@ -112,7 +110,7 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	view := skillsView{
-		Size: table.Size{Total: total, PerPage: skillsPerPage}, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
+		Size: Size{Total: total, PerPage: skillsPerPage}, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
 		Shown: allShown, Window: s.Skills.Window, Note: shown.note, None: shown.none,
 		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
 	}
@@ -126,7 +124,7 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 	}
 	days, err := s.Overview.Days(v.Context(), ids, trendDays)
 	for _, k := range found {
-		view.Rows = append(view.Rows, skillRow{k, current[k.ID], charts.Trend(days[k.ID])})
+		view.Rows = append(view.Rows, skillRow{k, current[k.ID], trendSpark(days[k.ID])})
 	}
 	return show("skills", "Skills", view), err
 }

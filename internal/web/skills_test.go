@@ -42,7 +42,25 @@ func TestHome(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		b := w.as(access.Owner)
-		b.get("/").want(http.StatusOK).wantText("No skills yet", "whetstone import --server "+w.URL)
+		b.get("/").want(http.StatusOK).wantText("No skills yet", "The tutorial")
+		for path, want := range map[string][]string{
+			"/": {"whetstone init my-skill", "whetstone push my-skill", "whetstone serve --demo --data demo --addr 127.0.0.1:8081"}, "/skills": nil, "/sessions": nil, "/costs": nil,
+		} {
+			want = append([]string{"whetstone login --server " + w.URL, "whetstone import --grade"}, want...)
+			var got []string
+			for _, c := range b.get(path).want(http.StatusOK).all("div.copy") {
+				got = append(got, textOf(c.FirstChild.NextSibling))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the commands of %s (-want +got):\n%s", path, diff)
+			}
+		}
+		b.sessions("new-one", time.Now().Add(-40*day), 1)
+		b.get("/").want(http.StatusOK).wantText("No session of the last 30 days is graded, so no skill has a pass rate.")
+		b.sessions("new-one", time.Now(), 1, 0)
+		b.get("/").want(http.StatusOK).
+			wantText("A skill gets a status at 5 graded sessions in 30 days. new-one is closest: 2 of 5 graded, 3 more to go.").
+			wantNoText("No session of the last 30 days")
 		fill(b)
 		b.api.Post("/api/v1/alerts", object{
 			"type": "pass_rate_below", "threshold": 0.8, "channel": "webhook", "config": object{"webhook_url": "https://example.org/hook"},
@@ -58,8 +76,8 @@ func TestHome(t *testing.T) {
 		if diff := cmp.Diff([]string{"broken-one", "worrying-one"}, trouble); diff != "" {
 			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
 		}
-		p.wantText("Pass rate, 30 days, all versions", "25 % 11–47 % of 20, clients", "Steady at 70 %", "All skills, 30 days",
-			"new-one and 3 other skills are new", "The queue is empty.", "No publish has failed.")
+		p.wantText("Pass rate, 30 days, all versions", "25 % 11–47 % of 20, reported", "Steady at 70 %", "All skills, 30 days",
+			"broken-one and 3 other skills are new", "The queue is empty.", "No publish has failed.")
 	})
 }
 
@@ -144,6 +162,8 @@ func TestSkillHub(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		b := w.as(access.Owner)
 		entry := b.push("pdf", "1.3.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "x")})
+		b.sessions("good", time.Now(), grades(5, 0)...)
+		b.get("/skills/good").want(http.StatusOK).wantNoText("Failed sessions")
 		b.sessions("pdf", time.Now(), grades(25, 1)...)
 		b.push("pdf", "1.4.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "y")})
 		b.sessions("pdf", time.Now(), grades(20, 16)...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
@@ -31,6 +33,8 @@ type sourceView struct {
 	Findings  []findingRow
 	More      int // further findings
 	SuiteRows []suites.Suite
+	Targets   []caseTarget // that drafts can go to
+	Chosen    string       // of them
 }
 
 // A findingRow is a finding with an excerpt of its file.
@@ -70,8 +74,13 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 		}
 		view.SkillName = p.Name
 	}
+	if view.DraftCount > 0 {
+		if view.Targets, view.Chosen, err = s.suiteTargets(v, []string{view.ID}, view.Label); err != nil {
+			return view, err
+		}
+	}
 	view.SuiteRows, _, err = s.Suites.List(v.Context(), v.Caller.OrgID,
-		suites.Filter{SourceID: view.ID, Limit: suitesPerPage})
+		suites.Filter{SourceID: view.ID, Page: store.Page{Limit: suitesPerPage}})
 	if err != nil || view.Current == nil {
 		return view, err
 	}
@@ -277,6 +286,25 @@ func (s *Service) handleChangeSource(v *visit) (answer, error) {
 		return show("source", view.Label, view).refused(err)
 	}
 	return redirect(pathTo("sources", src.ID), "The source was updated."), nil
+}
+
+// handleApplyDrafts adds the drafts of a source to a suite, and shows the way to it.
+func (s *Service) handleApplyDrafts(v *visit) (answer, error) {
+	view, err := s.sourceView(v, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	var out suggestions.AppliedDrafts
+	to, _, err := chosenTarget(v, view.Targets)
+	if err == nil {
+		out, err = s.Suggestions.ApplyDrafts(v.Context(), v.Caller, view.ID, nil, to)
+	}
+	if err != nil {
+		view.Chosen = v.FormValue("target")
+		return show("source", view.Label, view).refused(err)
+	}
+	message := fmt.Sprintf("%d added to %s.", out.Added, out.Suite.Name)
+	return redirect(pathTo("sources", view.ID), message).linking(pathTo("suites", out.Suite.ID), "Open the suite"), nil
 }
 
 // handleDeleteSource deletes the source with its snapshots; published versions stay.

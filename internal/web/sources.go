@@ -9,12 +9,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // sourcesView lists the sources, with the form of a new one.
 type sourcesView struct {
-	table.Size
+	Size
 	Rows  []sourceRow
 	Label string // input of the form
 }
@@ -37,12 +36,12 @@ func (r sourceRow) Origin() string {
 const sourcesPerPage = 50
 
 // sourceOrders are the orders of the list, which other pages read whole, too.
-var sourceOrders = map[string]table.Order[sourceRow]{
-	"label":      table.ByText(func(r sourceRow) string { return r.Label }),
-	"origin":     table.ByText(sourceRow.Origin),
-	"skill":      table.ByText(func(r sourceRow) string { return r.SkillName }),
-	"waiting":    table.By(func(r sourceRow) int { return r.Waiting }),
-	"created_at": table.By(func(r sourceRow) int64 { return r.CreatedAt.UnixMicro() }),
+var sourceOrders = map[string]rowOrder[sourceRow]{
+	"label":      orderByText(func(r sourceRow) string { return r.Label }),
+	"origin":     orderByText(sourceRow.Origin),
+	"skill":      orderByText(func(r sourceRow) string { return r.SkillName }),
+	"waiting":    orderBy(func(r sourceRow) int { return r.Waiting }),
+	"created_at": orderBy(func(r sourceRow) int64 { return r.CreatedAt.UnixMicro() }),
 }
 
 func (s *Service) handleSources(v *visit) (answer, error) {
@@ -84,9 +83,9 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 			rows = append(rows, row)
 		}
 	}
-	table.Sort(v.list, rows, sourceOrders)
-	view.Size = table.Size{Total: len(rows), PerPage: sourcesPerPage}
-	view.Rows = table.Cut(v.list, rows, sourcesPerPage)
+	sortRows(v.list, rows, sourceOrders)
+	view.Size = Size{Total: len(rows), PerPage: sourcesPerPage}
+	view.Rows = cutRows(v.list, rows, sourcesPerPage)
 	return view, err
 }
 

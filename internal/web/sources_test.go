@@ -104,9 +104,9 @@ func TestSourceForms(t *testing.T) {
 		status        int
 		want          string
 	}{
-		{"no file", map[string]string{"label": "mine"}, nil, 400, "file is required"},
+		{"no file", map[string]string{"label": "mine"}, nil, 400, "File is required"},
 		{"no skill", map[string]string{"label": "mine"}, map[string]string{"file": "hello"}, 400, "gzip"},
-		{"no name", nil, map[string]string{"SKILL.md": sourceText}, 400, "label must have 1 to 200 characters"},
+		{"no name", nil, map[string]string{"SKILL.md": sourceText}, 400, "Label must have 1 to 200 characters"},
 		{"too large", map[string]string{"label": "mine"}, map[string]string{"file": strings.Repeat("x", 13<<20)}, 413, "10 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestSourceForms(t *testing.T) {
 	b.post(path, url.Values{"label": {"Mine & yours"}, "skill": {skill}}).wantLocation(path)
 	b.get(path).wantText("Mine & yours", "The source was updated.")
 	b.get("/sources").wantText("Mine & yours", "pdf")
-	b.post(path, url.Values{"label": {""}}).want(http.StatusBadRequest).wantText("label must have")
+	b.post(path, url.Values{"label": {""}}).want(http.StatusBadRequest).wantText("Label must have")
 	b.post(path, url.Values{"label": {"mine"}, "skill": {""}}).wantLocation(path)
 	b.get("/sources").wantText("not linked")
 }

@@ -14,8 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/web/casepage"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // suiteView is the page of a suite, or the form of a new one. It shows cases as a
@@ -30,7 +28,7 @@ type suiteView struct {
 	// EntryTotal is how many entries there are; Entries may be the first only.
 	EntryTotal int
 	Troubles   []trouble // why the suite cannot be saved or run
-	table.Size           // of the runs
+	Size                 // of the runs
 	Runs       []runs.Run
 	Run        runForm
 	Agents     []choice // that can work on the cases
@@ -40,13 +38,15 @@ type suiteView struct {
 // suiteForm is the input of the form. Version is that of the suite when the form was
 // made: a save that would overwrite another person's is refused.
 type suiteForm struct {
-	Name, Source, Verifier string
-	NoSkill                bool
-	Partial                bool // of an import
-	Rows                   []caseRow
-	Others                 int    // cases of other kinds, which have no row
-	Text                   string // the cases as JSON
-	Version                int64
+	Name     string `form:"name"`
+	Source   string `form:"source,raw"`
+	Verifier string `form:"verifier,raw"`
+	NoSkill  bool   `form:"no_skill"`
+	Partial  bool   // of an import
+	Rows     []caseRow
+	Others   int    // cases of other kinds, which have no row
+	Text     string `form:"cases,lines"` // the cases as JSON
+	Version  int64  `form:"version"`
 }
 
 // A caseRow is a trigger query of the form.
@@ -175,7 +175,8 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
 		return view, err
 	}
-	if view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), org, registry.Filter{Limit: entryCount}); err != nil {
+	entries := registry.Filter{Page: store.Page{Limit: entryCount}}
+	if view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), org, entries); err != nil {
 		return view, err
 	}
 	if view.Agents, err = s.agentChoices(v.Context(), org, id); err != nil {
@@ -265,11 +266,7 @@ func (s suiteView) refuse(title string, err error) (answer, error) {
 // readSuiteForm parses the form. Existing cases keep the fields that the form does
 // not show.
 func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fields, err error) {
-	f = suiteForm{
-		Name: strings.TrimSpace(v.FormValue("name")), Source: v.FormValue("source"), Verifier: v.FormValue("verifier"),
-		NoSkill: v.FormValue("no_skill") != "", Text: strings.ReplaceAll(v.FormValue("cases"), "\r\n", "\n"),
-	}
-	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // 0 if invalid, which is not the suite's
+	f = decodeForm[suiteForm](v.Request)
 	// Read the trigger queries and skips empty rows. The three lists are parallel:
 	// browsers send the fields in the order of the page.
 	places, expectations := v.PostForm["n"], v.PostForm["expectation"]
@@ -419,12 +416,12 @@ func (s suiteView) Verifiers() []choice {
 }
 
 // CaseRows are the cases in words.
-func (s suiteView) CaseRows() []casepage.Row { return casepage.Rows(s.Cases) }
+func (s suiteView) CaseRows() []caseListRow { return caseListRows(s.Cases) }
 
 // Addable are the kinds of cases that can be added.
 func (s suiteView) Addable() (kinds []choice) {
-	for _, kind := range casepage.Kinds(s.VerifierKind) {
-		kinds = append(kinds, choice{string(kind), casepage.KindName(kind)})
+	for _, kind := range caseKinds(s.VerifierKind) {
+		kinds = append(kinds, choice{string(kind), caseKindName(kind)})
 	}
 	return kinds
 }

@@ -5,18 +5,17 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/web/casepage"
 )
 
 // caseView is the form of one case of a suite.
 type caseView struct {
 	Suite suites.Suite
 	N     int // -1 for a new one
-	Form  casepage.Form
+	Form  suiteCaseForm
 }
 
 // Normalizations are what an exact match may ignore.
-func (caseView) Normalizations() []string { return casepage.Normalizations() }
+func (caseView) Normalizations() []string { return normalizations() }
 
 // handleCase shows the form of a case, or of a new one of the kind in the query.
 func (s *Service) handleCase(v *visit) (answer, error) {
@@ -39,11 +38,11 @@ func (s *Service) caseView(v *visit) (view caseView, err error) {
 	}
 	view.N = -1
 	if n := v.PathValue("n"); n == "new" {
-		view.Form, err = casepage.NewForm(suites.CaseKind(v.FormValue("kind")))
+		view.Form, err = newCaseForm(suites.CaseKind(v.FormValue("kind")))
 	} else if view.N, err = strconv.Atoi(n); err != nil || view.N < 0 || view.N >= len(view.Suite.Cases) {
 		err = fault.New(fault.NotFound, "The suite has no case %s", n)
 	} else {
-		view.Form, err = casepage.FormOf(view.Suite.Cases[view.N])
+		view.Form, err = caseFormOf(view.Suite.Cases[view.N])
 	}
 	// For IfVersion: a case that another person has moved must not be overwritten.
 	view.Form.Version = view.Suite.Version
@@ -55,12 +54,14 @@ func (s *Service) handleSaveCase(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Form = casepage.Read(view.Form.Kind, v.FormValue, v.PostForm["normalize"])
+	kind := view.Form.Kind
+	view.Form = decodeForm[suiteCaseForm](v.Request)
+	view.Form.Kind = kind
 	var cases []suites.Fields
 	message := "The case was saved."
 	if view.N >= 0 && v.FormValue("do") == "delete" {
 		message = "The case was deleted."
-		cases, err = casepage.Without(view.Suite.Cases, view.N)
+		cases, err = withoutCase(view.Suite.Cases, view.N)
 	} else {
 		cases, err = view.Form.In(view.Suite.Cases, view.N)
 	}

@@ -6,12 +6,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // suitesView is a page of the list of suites.
 type suitesView struct {
-	table.Size
+	Size
 	Rows    []suiteRow
 	Kinds   []suites.VerifierKind // that the list can be filtered by
 	Sources []sources.Source      // that an imported suite can belong to
@@ -43,12 +42,12 @@ func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 		kind = ""
 	}
 	found, total, err := s.Suites.List(v.Context(), org,
-		suites.Filter{Search: v.list.Search(), VerifierKind: kind, Sort: v.list.Sort(), Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
+		suites.Filter{Search: v.list.Search(), VerifierKind: kind, Page: v.list.Rows(suitesPerPage)})
 	if err != nil {
 		return view, err
 	}
 	view = suitesView{
-		Size: table.Size{Total: total, PerPage: suitesPerPage}, Rows: make([]suiteRow, len(found)), Kinds: verifierKinds,
+		Size: Size{Total: total, PerPage: suitesPerPage}, Rows: make([]suiteRow, len(found)), Kinds: verifierKinds,
 	}
 	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
 		return view, err

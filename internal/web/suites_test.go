@@ -245,6 +245,9 @@ func TestCases(t *testing.T) {
 		t.Errorf("saved without a change (- before, + after):\n%s", diff)
 	}
 
+	if !strings.Contains(b.get(path+"/cases/0").body, "Delete this case? This cannot be undone.") {
+		t.Error("a case is deleted unasked")
+	}
 	form := b.get(path + "/cases/0").formValues()
 	form.Set("asked", "sh\r\n-c\r\necho hello")
 	form.Set("expected", "hello")

@@ -28,7 +28,7 @@ func TestTeams(t *testing.T) {
 		if !strings.Contains(refused.body, `value="nobody@example.org"`) {
 			t.Error("the input is gone")
 		}
-		admin.post(path, url.Values{"name": {" "}}).want(http.StatusBadRequest).wantText("name must be one line")
+		admin.post(path, url.Values{"name": {" "}}).want(http.StatusBadRequest).wantText("Name must be one line")
 		form.Set("members", member.api.User.Email+", "+strings.ToUpper(admin.api.User.Email))
 		one := admin.post(path, form).want(http.StatusSeeOther).Header.Get("Location")
 		checkPage(t, admin.get(one).want(http.StatusOK).

@@ -24,6 +24,7 @@ type trialView struct {
 	First     bool   // it is the first page of the timeline
 	Others    []trialLink
 	Beside    string // URL of the page with both arms; "" without a baseline
+	Next      nextSteps
 }
 
 // A trialColumn is a trial for display.
@@ -96,7 +97,8 @@ func trialKey(v *visit) trials.Key {
 // trialURL returns the URL of the page of a trial. Ids of cases may hold any
 // character, so they are in the query and not in the path.
 func trialURL(k trials.Key) string {
-	return pathTo("runs", k.RunID, "trials", strconv.Itoa(k.N)) + "?" + url.Values{"case": {k.CaseID}, "variant": {string(k.Arm)}}.Encode()
+	return pathTo("runs", k.RunID, "trials", strconv.Itoa(k.N)) + "?" +
+		url.Values{"case": {k.CaseID}, "variant": {string(k.Arm)}}.Encode()
 }
 
 // besideURL returns the URL of the page with a trial beside that of the baseline, or
@@ -122,7 +124,7 @@ func (s *Service) handleTrial(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	turn, _ := strconv.Atoi(q.Get("turn")) // 0 on the first page
-	view := trialView{SuiteName: suite.Name, Label: caseLabel(t.Case), First: q.Get("cursor") == ""}
+	view := trialView{SuiteName: suite.Name, Label: caseLabel(t.Case), First: q.Get("cursor") == "", Next: newNextSteps(t.Run, suite)}
 	if view.trialColumn, err = newTrialColumn(t, key, q.Get("cursor"), max(turn, 0), stepsShown, textBudget); err != nil {
 		return answer{}, err
 	}
@@ -130,7 +132,10 @@ func (s *Service) handleTrial(v *visit) (answer, error) {
 	for n := range t.Run.Trials {
 		for _, arm := range arms {
 			other := trials.Key{RunID: key.RunID, CaseID: key.CaseID, Arm: arm, N: n + 1}
-			view.Others = append(view.Others, trialLink{armText(arm) + ", trial " + strconv.Itoa(n+1), trialURL(other), other == key})
+			view.Others = append(view.Others, trialLink{
+				armText(arm) + ", trial " + strconv.Itoa(n+1),
+				trialURL(other), other == key,
+			})
 		}
 	}
 	if len(arms) > 1 {

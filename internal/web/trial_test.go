@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 )
 
@@ -58,7 +59,7 @@ func (b *browser) trialSuite() string {
 // TestTrial opens trials, one by one and side by side.
 func TestTrial(t *testing.T) {
 	t.Parallel()
-	for _, database := range []string{"sqlite", "postgres"} {
+	for _, database := range storetest.Databases(t) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			w, data := agentWorld(t, database)
@@ -77,6 +78,9 @@ func TestTrial(t *testing.T) {
 				"Cost $0.0045", "out.html added", "The task", "Turn 2", "Done.")
 			if diff := cmp.Diff([]string{"prompt", "response", "tool", "response"}, p.texts("span.kind")); diff != "" {
 				t.Errorf("timeline (-want +got):\n%s", diff)
+			}
+			if got := b.get(trial).href("Edit the case"); got != suite+"/cases/0" || p.href("Edit the case") != "" {
+				t.Errorf("the case is edited at %s", got)
 			}
 			beside := p.href("Side by side")
 			if beside != run+"/trials/1/compare?case=one" || beside != viewer.get(run).href("Both arms side by side") {

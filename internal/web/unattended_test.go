@@ -16,7 +16,7 @@ func TestImprovePolicy(t *testing.T) {
 	entry := admin.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "x")})
 	suite := id(admin.newSuite("Queries", invoices...))
 	const path = "/skills/pdf"
-	skill := admin.get(path).want(http.StatusOK).wantText("At night, by itself", "A skill is improved with the cases of a suite", "Publish needs the gate in the mode enforce")
+	skill := admin.get(path).want(http.StatusOK).wantText("Nightly improvement", "A skill is improved with the cases of a suite", "Publish needs the gate in the mode enforce")
 	checkPage(t, skill)
 	policy := "/skills/" + admin.api.Get("/v1/skills/pdf").Want(http.StatusOK).Text("skill", "skill_id") + "/improve-policy"
 	if !strings.Contains(skill.body, `action="`+policy+`"`) {

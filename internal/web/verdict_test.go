@@ -36,7 +36,7 @@ func TestVerdicts(t *testing.T) {
 		p := member.get("/sessions/first").want(http.StatusOK)
 		checkPage(t, p)
 		p.wantText("Did pdf do well?").wantNoText("You said")
-		viewer.get("/sessions/first").wantText("pdf 20 % pushed").wantNoText("Did pdf do well?")
+		viewer.get("/sessions/first").wantText("pdf 20 % reported").wantNoText("Did pdf do well?")
 
 		say("fail", "It lost a column.").wantLocation("/sessions/first")
 		p = member.get("/sessions/first").wantText("Your verdict was saved.", "Grade 0 % basis: person", "You said ■ fail")
@@ -45,7 +45,7 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("the reason is %q", said)
 		}
 		say("pass", "")
-		if diff := cmp.Diff([]string{"pdf 20 % pushed –", "pdf 100 % person you –"}, grades(member)); diff != "" {
+		if diff := cmp.Diff([]string{"pdf 20 % reported –", "pdf 100 % person you –"}, grades(member)); diff != "" {
 			t.Errorf("grades (-want +got):\n%s", diff)
 		}
 		other.get("/sessions/first").wantText("person " + member.api.User.Name).wantNoText("You said")
@@ -60,12 +60,12 @@ func TestVerdicts(t *testing.T) {
 		}
 
 		say("maybe", "So <so>").want(http.StatusBadRequest).wantText("Choose whether it passed or failed", "So <so>")
-		say("pass", strings.Repeat("x", 2001)).want(http.StatusBadRequest).wantText("reason must be text of at most 2000 bytes")
+		say("pass", strings.Repeat("x", 2001)).want(http.StatusBadRequest).wantText("Reason must be text of at most 2000 bytes")
 		member.post(path, url.Values{"skill": {"zip"}, "verdict": {"pass"}}).want(http.StatusBadRequest)
 		good := url.Values{"skill": {"pdf"}, "verdict": {"pass"}}
 		viewer.post(path, good).want(http.StatusForbidden)
 		w.otherOrg(access.Team).post(path, good).want(http.StatusNotFound)
-		if diff := cmp.Diff([]string{"pdf 20 % pushed –", "pdf 100 % person you –"}, grades(member)); diff != "" {
+		if diff := cmp.Diff([]string{"pdf 20 % reported –", "pdf 100 % person you –"}, grades(member)); diff != "" {
 			t.Errorf("grades after bad forms (-want +got):\n%s", diff)
 		}
 	})

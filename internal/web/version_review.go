@@ -23,7 +23,8 @@ func (s *Service) versionReview(v *visit) (view versionReviewView, err error) {
 	text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 	var more bool
 	if view.Diff, more = readDiff(string(text)); more {
-		view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + url.Values{"from": {view.From}}.Encode()
+		view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" +
+			url.Values{"from": {view.From}}.Encode()
 	}
 	return view, err
 }

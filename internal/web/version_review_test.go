@@ -36,11 +36,11 @@ func TestVersionReview(t *testing.T) {
 
 		viewer.post(path, url.Values{"decision": {"approve"}}).want(http.StatusForbidden)
 		checkPage(t, member.post(path, url.Values{"decision": {"approve"}}).want(http.StatusForbidden).wantText("You may not approve"))
-		checkPage(t, member.post(path, url.Values{"decision": {"comment"}}).want(http.StatusBadRequest).wantText("comment is required"))
+		checkPage(t, member.post(path, url.Values{"decision": {"comment"}}).want(http.StatusBadRequest).wantText("Comment is required"))
 		member.post(path, url.Values{"decision": {"comment"}, "comment": {"it reads <i>all</i>"}}).wantLocation(path)
 		admin.post(path, url.Values{"decision": {"reject"}, "comment": {"no pipes to sh"}}).wantLocation(path)
 		checkPage(t, viewer.get(path).wantText("1 person rejected it", "it reads <i>all</i>", "no pipes to sh", "rejected by 1"))
-		checkPage(t, admin.post(path+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("reason is required"))
+		checkPage(t, admin.post(path+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("Reason is required"))
 		admin.post(path, url.Values{"decision": {"approve"}}).wantLocation(path)
 		other.post(path, url.Values{"decision": {"approve"}, "comment": {"fine"}}).wantLocation(path)
 		checkPage(t, viewer.get(path).want(http.StatusOK).wantText("current", "2 of 2", "replaced", "fine").wantForms())

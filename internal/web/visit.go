@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // A visit is one request for a page. It embeds the request, so that handlers read
@@ -21,7 +20,7 @@ type visit struct {
 	Caller    access.Caller // zero on public pages without a session
 	sessionID string
 	page      string // the address of the page that a form was sent from; "" if none was
-	list      table.Request
+	list      tableRequest
 }
 
 // policy is the Content-Security-Policy. It keeps pages from running or loading
@@ -36,7 +35,7 @@ func (s *Service) handler(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		setHeaders(w.Header())
 		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
-		v.list = table.Request{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
+		v.list = tableRequest{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
 		// A form that was refused is shown at its own address, see frame.Address.
 		if r.method == http.MethodPost {
 			v.page = addressOf(r.page, req.URL.EscapedPath())
@@ -176,7 +175,7 @@ func (r route) authorize(c access.Caller) error {
 		return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s", r.plan, c.Plan)
 	}
 	if r.permission != "" && !c.May(r.permission) {
-		return fault.New(fault.Denied, "This needs the permission %s", r.permission)
+		return fault.New(fault.Denied, "This needs the permission %s, which an admin can give you", r.permission)
 	}
 	return nil
 }

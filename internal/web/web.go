@@ -35,7 +35,8 @@
 // # What a handler uses
 //
 // v.Caller, v.Context(), v.PathValue("id"), v.URL.Query(), v.FormValue("name") (limited
-// by the route's maxBody, 1 MiB by default), and v.list, the search, order and page of a list:
+// by the route's maxBody, 1 MiB by default), decodeForm for a form that is shown again as it was
+// typed, and v.list, the search, order and page of a list:
 // its route has the fields that it can be sorted by (sorts), its view embeds listing.Size, and
 // its filter is a form with data-auto, which app.js sends on every change.
 //
@@ -89,13 +90,13 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/learn/community"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
@@ -130,7 +131,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
-	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 	"github.com/whetstone-dev/whetstone/internal/web/privacy"
@@ -197,7 +197,7 @@ type Service struct {
 	assets    assets
 	csrf      *http.CrossOriginProtection
 	secure    bool // the public URL is https
-	prose     *markdown.Renderer
+	prose     *renderer
 }
 
 // New reads the static files and the shared templates.
@@ -205,7 +205,7 @@ func New(p Parts) (_ *Service, err error) {
 	defer fault.Wrap(&err, "dashboard")
 	s := &Service{
 		Parts: p, routes: findPages(routes()), csrf: http.NewCrossOriginProtection(),
-		secure: strings.HasPrefix(p.PublicURL, "https://"), prose: markdown.New(),
+		secure: strings.HasPrefix(p.PublicURL, "https://"), prose: newRenderer(),
 	}
 	// Behind a proxy the Host header may differ from the Origin that browsers send.
 	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -16,10 +17,13 @@ func TestWebhooks(t *testing.T) {
 		admin := w.as(access.AdminRole)
 		const path = "/settings/webhooks"
 		admin.get(path).want(http.StatusOK).wantText("None yet.")
-		admin.post(path, url.Values{"action": {"create"}, "url": {"nowhere"}}).want(http.StatusBadRequest).wantText("url ", "at least one of")
+		admin.post(path, url.Values{"action": {"create"}, "url": {"nowhere"}}).want(http.StatusBadRequest).wantText("URL ", "at least one of")
 		form := url.Values{"action": {"create"}, "url": {"http://127.0.0.1:1/secret-path"}, "events": {"version.published"}}
 		made := admin.post(path, form).want(http.StatusOK).wantText("whsec_", "http://127.0.0.1:1/…", "not shown again")
 		id := regexp.MustCompile(`webhook=([0-9a-f-]{36})`).FindStringSubmatch(made.body)[1]
+		if !strings.Contains(strings.Join(strings.Fields(made.body), " "), `value="rotate" data-confirm=`) {
+			t.Error("a new secret is made unasked")
+		}
 		do := func(action string) url.Values { return url.Values{"action": {action}, "webhook": {id}} }
 		admin.post(path, do("test")).want(http.StatusOK).wantText("The test did not arrive")
 		admin.get(path+"?webhook="+id).want(http.StatusOK).wantText("Deliveries to", "failed")

@@ -9,7 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
-	"github.com/whetstone-dev/whetstone/internal/web/table"
 )
 
 // webhooksShown is how many webhooks and deliveries the page lists.
@@ -20,10 +19,10 @@ var webhookSorts = []string{"-created_at", "url", "paused"}
 
 // webhookOrders sort in memory: the URLs are encrypted in the database, and an organisation has
 // few webhooks.
-var webhookOrders = map[string]table.Order[events.Webhook]{
-	"created_at": table.By(func(w events.Webhook) int64 { return w.CreatedAt.UnixMicro() }),
-	"url":        table.ByText(events.Webhook.MaskedURL),
-	"paused": table.By(func(w events.Webhook) int {
+var webhookOrders = map[string]rowOrder[events.Webhook]{
+	"created_at": orderBy(func(w events.Webhook) int64 { return w.CreatedAt.UnixMicro() }),
+	"url":        orderByText(events.Webhook.MaskedURL),
+	"paused": orderBy(func(w events.Webhook) int {
 		if w.Paused {
 			return 1
 		}
@@ -53,7 +52,9 @@ type webhookDelivery struct {
 
 // webhooksPage does what a form asks for, and returns the page. A problem is one of the
 // input. All forms are on one page, and their answers are this page again.
-func (s *Service) webhooksPage(ctx context.Context, c access.Caller, r *http.Request, l table.Request) (view webhooksView, problem, err error) {
+func (s *Service) webhooksPage(ctx context.Context, c access.Caller, r *http.Request, l tableRequest) (view webhooksView,
+	problem, err error,
+) {
 	selected := r.FormValue("webhook")
 	if r.Method == http.MethodPost {
 		if view, problem = s.changeWebhooks(ctx, c, r); problem != nil && !isCorrectable(problem) {
@@ -66,7 +67,7 @@ func (s *Service) webhooksPage(ctx context.Context, c access.Caller, r *http.Req
 	if view.Webhooks, _, err = s.Events.Webhooks(ctx, c.OrgID, webhooksShown, 0); err != nil {
 		return view, nil, err
 	}
-	table.Sort(l, view.Webhooks, webhookOrders)
+	sortRows(l, view.Webhooks, webhookOrders)
 	view.Types = events.Types()
 	if selected == "" {
 		return view, problem, nil

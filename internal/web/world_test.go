@@ -29,7 +29,7 @@ import (
 // each runs the test with the whole service on a new database of each kind.
 func each(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	for _, name := range []string{"sqlite", "postgres"} {
+	for _, name := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, newWorld(t, name))

@@ -165,6 +165,7 @@ func Rows() map[string]Row {
 		"POST /api/v1/cloud-sources/{}/eval-suggestions/{}/apply-to-suite": {
 			Path: "<source> <suggestion>", Body: `{"suite_id":"<suite>",` + decided + `}`, Others: map[string]int{"suite": 404, "suggestion": 200},
 		},
+		"POST /api/v1/cloud-sources/{}/drafts/apply": {Path: "<source>", Body: `{"suite_id":"<suite>"}`, Others: map[string]int{"suite": 404}},
 
 		"GET /api/v1/eval-suites":                 {Query: "source_id=<source>", Others: map[string]int{"source": 200}},
 		"POST /api/v1/eval-suites":                {Body: suite, Others: map[string]int{"source": 403}},

@@ -104,13 +104,13 @@ func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 && flag.Name !=
 // Resolve implements kong.Resolver: it returns the value of a flag in the file,
 // unless the environment has one. kong does not call it for flags on the command
 // line. kong's own order would let the file override the environment.
-func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (value any, err error) {
 	if !isSetting(flag) {
-		return nil, nil //nolint:nilnil // kong's way to say "not from me"
+		return value, nil // kong's way to say "not from me"
 	}
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {
-			return nil, nil //nolint:nilnil // as above
+			return value, nil // as above
 		}
 	}
 	return f.values[flag.Name], nil

@@ -42,7 +42,8 @@ func (c *Config) SecretValues() []string {
 
 // placeholders are passwords and keys of local servers that texts have as ordinary words.
 var placeholders = []string{
-	"password", "postgres", "postgresql", "minioadmin", "changeme", "whetstone", "anything", "no-key-required", "sk-no-key-required",
+	"password", "postgres", "postgresql", "minioadmin", "changeme", "whetstone", "anything", "no-key-required",
+	"sk-no-key-required",
 	"not-needed", "notneeded", "not-required", "placeholder", "undefined",
 }
 

@@ -129,7 +129,8 @@ func (c *SignIn) checkSignIn() (issues []fault.Issue) {
 			bad("oidc", "must be NAME=ISSUER, where NAME has 1 to 40 small letters, digits and hyphens; %q has not", name)
 		}
 		if !isIssuer(c.OIDC[name]) {
-			bad("oidc", "must have an issuer like https://login.example.org for %s, without a query; http is for loopback only", name)
+			bad("oidc", "must have an issuer like https://login.example.org for %s, without a query; http is for loopback only",
+				name)
 		}
 		if c.OIDCClientID[name] == "" {
 			bad("oidc-client-id", "must give %s the id that its provider has for this installation", name)

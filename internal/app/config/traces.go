@@ -52,7 +52,8 @@ func (t *Traces) checkTraces() (issues []fault.Issue) {
 	if t.TraceOTLPEndpoint != "" {
 		u, err := url.Parse(string(t.TraceOTLPEndpoint))
 		if err != nil || !t.TraceOTLPEndpoint.hasScheme("http", "https") || u.RawQuery != "" || u.Fragment != "" {
-			issues = append(issues, fault.At("trace-otlp-endpoint", "trace-otlp-endpoint must be http://... or https://..., like http://127.0.0.1:4318"))
+			issues = append(issues, fault.At("trace-otlp-endpoint",
+				"trace-otlp-endpoint must be http://... or https://..., like http://127.0.0.1:4318"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.TraceOTLPHeader)) {

@@ -95,7 +95,10 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 	if err := f.checkEmpty(ctx, owner); err != nil {
 		return err
 	}
-	one := &filling{Filler: f, now: time.Now().UTC(), random: newRandom(), spending: newSpending(), owner: owner, suites: map[string]suites.Suite{}}
+	one := &filling{
+		Filler: f, now: time.Now().UTC(), random: newRandom(), spending: newSpending(), owner: owner,
+		suites: map[string]suites.Suite{},
+	}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -158,7 +161,7 @@ func callerOf(o auth.Organisation, u auth.User) access.Caller {
 
 // checkEmpty looks for data that the first start does not create.
 func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
-	org := owner.OrgID
+	org, first := owner.OrgID, store.Page{Limit: 1}
 	for _, check := range []struct {
 		things string
 		count  func() (int, error)
@@ -166,11 +169,14 @@ func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
 		{"skills", func() (int, error) { _, n, err := f.Skills.List(ctx, org, skills.Filter{Limit: 1}); return n, err }},
 		{
 			"registry entries",
-			func() (int, error) { _, n, err := f.Registry.List(ctx, org, registry.Filter{Limit: 1}); return n, err },
+			func() (int, error) {
+				_, n, err := f.Registry.List(ctx, org, registry.Filter{Page: first})
+				return n, err
+			},
 		},
 		{"sources", func() (int, error) { all, err := f.Sources.List(ctx, org, sources.Filter{}); return len(all), err }},
-		{"suites", func() (int, error) { _, n, err := f.Suites.List(ctx, org, suites.Filter{Limit: 1}); return n, err }},
-		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, store.Page{Limit: 1}); return n, err }},
+		{"suites", func() (int, error) { _, n, err := f.Suites.List(ctx, org, suites.Filter{Page: first}); return n, err }},
+		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, first); return n, err }},
 		{"skills with signals", func() (int, error) { o, err := f.Signals.Overview(ctx, org); return len(o.Skills), err }},
 		{
 			"community bundles",
@@ -220,7 +226,8 @@ func (f *filling) addTeams(ctx context.Context) error {
 		if _, _, err := f.Teams.SetMembers(ctx, f.owner.OrgID, t.ID, members); err != nil {
 			return err
 		}
-		if _, err := f.Teams.SetOwners(ctx, f.owner.OrgID, f.skills[i].entry.ID, teams.Selection{Teams: []string{t.ID}}); err != nil {
+		if _, err := f.Teams.SetOwners(ctx, f.owner.OrgID, f.skills[i].entry.ID,
+			teams.Selection{Teams: []string{t.ID}}); err != nil {
 			return err
 		}
 	}

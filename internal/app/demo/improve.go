@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 )
@@ -17,15 +18,20 @@ import (
 func crashes() []string {
 	return []string{
 		"The checkout service crashed", "Why has the billing service crashed?", "Our search service crashed under load",
-		"Find out why the mail service crashed", "The login service has crashed again", "What was it that crashed the export service?",
-		"The image service crashed twice", "Memory: is that why the new service crashed?", "Explain why the payment service crashed",
-		"The queue service crashed and came back", "A deploy crashed the reporting service", "Staging: the service crashed at startup",
+		"Find out why the mail service crashed", "The login service has crashed again",
+		"What was it that crashed the export service?",
+		"The image service crashed twice", "Memory: is that why the new service crashed?",
+		"Explain why the payment service crashed",
+		"The queue service crashed and came back", "A deploy crashed the reporting service",
+		"Staging: the service crashed at startup",
 		"A customer says the upload service crashed", "What did the pricing service do before it crashed?",
-		"Was it PostgreSQL that crashed our service?", "The tax service crashed for one tenant", "Look into the chat service that crashed",
+		"Was it PostgreSQL that crashed our service?", "The tax service crashed for one tenant",
+		"Look into the chat service that crashed",
 		"The calendar service crashed after a restart", "Large orders crashed the shipping service", "My local service crashed",
 		"The auth service crashed silently", "Two pods of the map service crashed", "The import service crashed this week",
 		"Which service crashed?", "The gateway service crashed with signal nine", "A service in Frankfurt crashed",
-		"The video service crashed while encoding", "A photo crashed the thumbnail service", "The coupon service crashed on Friday",
+		"The video service crashed while encoding", "A photo crashed the thumbnail service",
+		"The coupon service crashed on Friday",
 		"Has the audit service crashed?", "The proxy service crashed under OpenSSL", "A webhook crashed the loyalty service",
 	}
 }
@@ -75,7 +81,7 @@ func (f *filling) applyProposal(ctx context.Context) error {
 	if err := f.Proposals.Generate(ctx, f.owner.OrgID); err != nil {
 		return err
 	}
-	found, _, err := f.Proposals.List(ctx, f.owner.OrgID, proposals.Filter{SkillName: "pdf-forms", Limit: 1})
+	found, _, err := f.Proposals.List(ctx, f.owner.OrgID, proposals.Filter{SkillName: "pdf-forms", Page: store.Page{Limit: 1}})
 	if err != nil {
 		return err
 	}

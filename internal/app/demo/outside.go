@@ -24,7 +24,10 @@ func (f *filling) contribute(ctx context.Context) error {
 				session object
 			}{
 				{"pdf-forms", missedSession(week)},
-				{"csv-cleaner", object{"triggered": true, "invocation_type": "implicit", "execution_grade": "AABBA"[week : week+1]}},
+				{"csv-cleaner", object{
+					"triggered": true, "invocation_type": "implicit",
+					"execution_grade": "AABBA"[week : week+1],
+				}},
 				{"sql-review", object{
 					"triggered": true, "invocation_type": "explicit",
 					"execution_grade": "CBCFC"[week : week+1], "query_bucket": "analysis",

@@ -52,7 +52,8 @@ func (s skill) inUse(daysAgo int) int {
 // document returns the SKILL.md of a release.
 func (s skill) document(number int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n", s.name, s.description, s.releases[number].version)
+	fmt.Fprintf(&b, "---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n", s.name, s.description,
+		s.releases[number].version)
 	if s.requires != "" {
 		fmt.Fprintf(&b, "  requires: %q\n", s.requires)
 	}

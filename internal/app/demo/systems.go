@@ -38,6 +38,7 @@ func (f *filling) connectSystems(ctx context.Context) error {
 	if _, err := f.Events.Create(ctx, f.owner, webhookURL, []events.Type{events.AlertFired, events.GateDecided}); err != nil {
 		return err
 	}
-	_, _, err = f.Members.InviteByOperator(ctx, f.owner.OrgID, members.NewInvitation{Role: access.Member, Email: "farah@acme.example"})
+	_, _, err = f.Members.InviteByOperator(ctx, f.owner.OrgID,
+		members.NewInvitation{Role: access.Member, Email: "farah@acme.example"})
 	return err
 }

@@ -184,7 +184,8 @@ func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []invariants.
 	}
 	switch {
 	case c.RepohostClaims == config.ClaimsOperator:
-		return []invariants.Finding{count, invariants.Fine(claims, "the operator assigns accounts of the code host to organisations")}
+		return []invariants.Finding{count, invariants.Fine(claims,
+			"the operator assigns accounts of the code host to organisations")}
 	case len(orgs) > 1:
 		return []invariants.Finding{count, invariants.Fine(claims,
 			"%d organisations share this server: the operator assigns accounts of the code host "+

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/secrets"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -21,7 +21,7 @@ func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) invarian
 	keyring, err := seal.Load(c.Data, string(c.SecretKey))
 	path := filepath.Join(c.Data, seal.FileName)
 	if errors.Is(err, fs.ErrNotExist) {
-		sealed, err := (&secrets.Service{DB: db}).HasSealed(ctx)
+		sealed, err := (&auth.Secrets{DB: db}).HasSealed(ctx)
 		if err == nil && !sealed {
 			return invariants.Warn(check, "%s does not exist yet; `whetstone serve` makes it and seals the secrets with it", path)
 		}
@@ -30,7 +30,7 @@ func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) invarian
 	if err != nil {
 		return invariants.Fail(check, "%s", err)
 	}
-	if err := (&secrets.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
+	if err := (&auth.Secrets{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
 		return invariants.Fail(check, "%s; set --secret-key to the key that sealed the secrets", err)
 	}
 	// With --secret-key the file isn't used.

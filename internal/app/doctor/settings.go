@@ -63,7 +63,8 @@ func checkProviders(ctx context.Context, c config.Config) (findings []invariants
 			_, err = keys.Discover(ctx, p.Issuer)
 		}
 		if err != nil {
-			findings = append(findings, invariants.Fail(check, "people cannot sign in: %s; check %s and the network", err, setting))
+			findings = append(findings, invariants.Fail(check, "people cannot sign in: %s; check %s and the network", err,
+				setting))
 			continue
 		}
 		findings = append(findings, invariants.Fine(check, "%s answers; its redirect URI must be %s/login/oidc/%s/callback",

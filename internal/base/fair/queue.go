@@ -1,6 +1,7 @@
 // Package fair has a queue that many tenants share without one of them taking all
 // of it: what waits is served round-robin by tenant, and a queue that is full drops
 // from the longest line. A Gate and a GroupCommit have such a queue, by organisation.
+// The queue of jobs is another: its fairness is in platform/jobs, turns.go and runs.go.
 // It owns no tables.
 package fair
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 // maxFile is the size of the largest price file, in bytes.
@@ -82,8 +83,12 @@ func Parse(data []byte) ([]Model, error) {
 func decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
+	err := d.Decode(into)
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s has the wrong type: %s", kind.Field[strings.LastIndexByte(kind.Field, '.')+1:], kind.Value)
+	}
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the JSON value")

@@ -138,10 +138,10 @@ func TestLoad(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"no JSON", `models`, "invalid character"},
 		{"no models", `{}`, "models is missing"},
-		{"models is no list", `{"models":{}}`, "cannot unmarshal"},
+		{"models is no list", `{"models":{}}`, "models has the wrong type: object"},
 		{"another field", `{"models":[],"currency":"EUR"}`, `unknown field "currency"`},
 		{"something behind it", `{"models":[]} {}`, "something follows"},
-		{"an unknown field", "{\"models\":[" + good + ",\n{\"match\":\"b\",\"input\":1,\"output\":1,\"cached\":1}]}", `models[1] (line 2): json: unknown field "cached"`},
+		{"an unknown field", "{\"models\":[" + good + ",\n{\"match\":\"b\",\"input\":1,\"output\":1,\"cached\":1}]}", `models[1] (line 2): unknown field "cached"`},
 		{"negative", "{\"models\":[\n" + good + ",\n" + good + ",\n{\"match\":\"b\",\"input\":-0.5,\"output\":1}]}", "models[2] (line 4): input must be between 0 and 10,000"},
 		{"absurd", `{"models":[{"match":"b","input":1,"output":10000.5}]}`, "models[0] (line 1): output must be between"},
 		{"an absurd cache read", `{"models":[{"match":"b","input":1,"output":1,"cache_read":-1}]}`, "models[0] (line 1): cache_read must be"},
@@ -150,7 +150,7 @@ func TestLoad(t *testing.T) {
 		{"no match", `{"models":[{"input":1,"output":1}]}`, "models[0] (line 1): match must be a name"},
 		{"no input", `{"models":[{"match":"b","output":1}]}`, "models[0] (line 1): input and output are required"},
 		{"a bad day", `{"models":[{"match":"b","input":1,"output":1,"valid_from":"2026-02-30"}]}`, "models[0] (line 1): valid_from must be a day"},
-		{"a number as match", `{"models":[{"match":1,"input":1,"output":1}]}`, "models[0] (line 1): json: cannot unmarshal"},
+		{"a number as match", `{"models":[{"match":1,"input":1,"output":1}]}`, "models[0] (line 1): match has the wrong type: number"},
 		{"too many", `{"models":[` + strings.Repeat(good+",", 1000) + good + `]}`, "at most 1000"},
 		{"too large", strings.Repeat(" ", 5<<20), "larger than"},
 	} {

@@ -1,6 +1,10 @@
 package stats
 
-import "math"
+import (
+	"math"
+
+	"github.com/whetstone-dev/whetstone/client/api"
+)
 
 // A Count is how many of the decided trials of a case passed. Trials that ended
 // as an error are in neither number.
@@ -10,10 +14,7 @@ type Count struct{ Passed, Decided int }
 func (c Count) Rate() float64 { return float64(c.Passed) / float64(c.Decided) }
 
 // An Estimate is a figure with its interval of 95 %.
-type Estimate struct {
-	Value    float64    `json:"value"`
-	Interval [2]float64 `json:"interval"`
-}
+type Estimate = api.EvalFigure
 
 // Score is the mean of the scores of the decided cases. Its interval is Wilson's over
 // cases, however often each was tried: it does not shrink with the number of trials. nil
@@ -30,7 +31,7 @@ func Score(cases []Count) *Estimate {
 	}
 	mean := sum / float64(n)
 	low, high := Wilson(mean, n)
-	return &Estimate{mean, [2]float64{low, high}}
+	return &Estimate{Value: mean, Interval: [2]float64{low, high}}
 }
 
 // A Comparison says how much better b does than a on the cases that both decided.
@@ -87,7 +88,7 @@ func Ratio(a, b []float64) *Estimate {
 		squares += (l - mean) * (l - mean)
 	}
 	half := student(len(logs)-1) * math.Sqrt(squares/(n-1)/n)
-	return &Estimate{math.Exp(mean), [2]float64{math.Exp(mean - half), math.Exp(mean + half)}}
+	return &Estimate{Value: math.Exp(mean), Interval: [2]float64{math.Exp(mean - half), math.Exp(mean + half)}}
 }
 
 // student is the quantile of Student's distribution with so many degrees of freedom

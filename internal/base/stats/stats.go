@@ -10,7 +10,8 @@ import (
 // z is the quantile of the normal distribution for 95 %.
 const z = 1.959963985
 
-// Wilson returns the Wilson score interval (95 % confidence) of a rate p in n trials;
+// Wilson returns the confidence interval of a rate, e.g. a pass rate: the Wilson score
+// interval (95 %) of a rate p in n trials;
 // [0, 1] without trials.
 func Wilson(p float64, n int) (low, high float64) {
 	if n == 0 {

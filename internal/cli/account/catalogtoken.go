@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -23,26 +24,12 @@ type catalogTokenCommands struct {
 	Delete catalogTokenDelete `cmd:"" help:"Revoke a catalog token immediately."`
 }
 
-// catalogToken is a catalog token, as the API describes it. Prefix is its public
-// beginning; the secret is only in newCatalogToken.
-type catalogToken struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Prefix     string     `json:"prefix"`
-	State      string     `json:"state"` // active, replaced or expired
-	CreatedBy  string     `json:"created_by"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
-	ReplacedAt *time.Time `json:"replaced_at"`
-}
-
 // catalogTokens is the list of catalog tokens, and how it is printed.
-var catalogTokens = server.Resource[catalogToken]{
-	Path: "/api/v1/catalog-tokens", Field: "catalog_tokens", List: term.List[catalogToken]{
+var catalogTokens = server.Resource[api.CatalogToken]{
+	Path: "/api/v1/catalog-tokens", Field: "catalog_tokens", List: term.List[api.CatalogToken]{
 		None: "No catalog tokens; `whetstone catalog-token create NAME` makes one.",
 		Head: "ID\tNAME\tTOKEN\tSTATE\tLAST USED\tEXPIRES",
-		Row: func(t catalogToken) []any {
+		Row: func(t api.CatalogToken) []any {
 			return []any{t.ID, term.Cell(t.Name), t.Prefix + "...", t.State, term.Day(t.LastUsedAt), term.Day(t.ExpiresAt)}
 		},
 	},
@@ -50,9 +37,9 @@ var catalogTokens = server.Resource[catalogToken]{
 
 // newCatalogToken is the reply to a creation or rotation, the only one with the secret.
 type newCatalogToken struct {
-	CatalogToken catalogToken  `json:"catalog_token"`
-	Token        string        `json:"token"`
-	Replaced     *catalogToken `json:"replaced,omitempty"` // by a rotation
+	CatalogToken api.CatalogToken  `json:"catalog_token"`
+	Token        string            `json:"token"`
+	Replaced     *api.CatalogToken `json:"replaced,omitempty"` // by a rotation
 }
 
 // catalogTokenCreate has the flags of a new token.
@@ -97,10 +84,10 @@ type catalogTokenName struct {
 // after a rotation the old token keeps the name, but is no longer what the name means.
 func (c *catalogTokenName) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
-		c.ID, err = server.ID("active catalog token", "catalog-token list", c.ID, func() ([]catalogToken, error) {
+		c.ID, err = server.ID("active catalog token", "catalog-token list", c.ID, func() ([]api.CatalogToken, error) {
 			all, err := catalogTokens.All(ctx, s, nil)
-			return slices.DeleteFunc(all, func(t catalogToken) bool { return t.State != "active" }), err
-		}, func(t catalogToken) (string, []string) { return t.ID, []string{t.Name} })
+			return slices.DeleteFunc(all, func(t api.CatalogToken) bool { return t.State != "active" }), err
+		}, func(t api.CatalogToken) (string, []string) { return t.ID, []string{t.Name} })
 		if err != nil {
 			return err
 		}
@@ -129,7 +116,7 @@ func (c *catalogTokenRotate) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		if !p.JSON && out.Replaced != nil && out.Replaced.ExpiresAt != nil {
-			p.Note("The old token works until %s.", out.Replaced.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
+			p.Note("The old token works until %s.", term.Minute(*out.Replaced.ExpiresAt)+" UTC")
 		}
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.Token) })
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -35,24 +36,12 @@ const (
 	policyPath = "/api/v1/key-policy"
 )
 
-// serviceAccount is a service account, as the API describes it. Keys is the number of
-// its active keys.
-type serviceAccount struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Role       string     `json:"role"`
-	Keys       int        `json:"keys"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	DeletedAt  *time.Time `json:"deleted_at"`
-}
-
 // serviceAccounts is the list of service accounts, and how it is printed.
-var serviceAccounts = server.Resource[serviceAccount]{
-	Path: "/api/v1/service-accounts", Field: "service_accounts", List: term.List[serviceAccount]{
+var serviceAccounts = server.Resource[api.ServiceAccount]{
+	Path: "/api/v1/service-accounts", Field: "service_accounts", List: term.List[api.ServiceAccount]{
 		None: "No service accounts; `whetstone service-account create NAME` makes one.",
 		Head: "ID\tNAME\tROLE\tKEYS\tSINCE\tLAST USED",
-		Row: func(a serviceAccount) []any {
+		Row: func(a api.ServiceAccount) []any {
 			return []any{a.ID, term.Cell(a.Name), a.Role, a.Keys, term.Day(&a.CreatedAt), term.Day(a.LastUsedAt)}
 		},
 	},
@@ -60,30 +49,15 @@ var serviceAccounts = server.Resource[serviceAccount]{
 
 // serviceAccountAnswer is the reply to a creation or a change.
 type serviceAccountAnswer struct {
-	Account serviceAccount `json:"service_account"`
-}
-
-// accountKeyOutput is a key, as the API describes it. Prefix is its public beginning;
-// Violates names the rules of the key policy that it breaks.
-type accountKeyOutput struct {
-	ID         string     `json:"id"`
-	UserID     string     `json:"user_id"`
-	Name       string     `json:"name"`
-	Prefix     string     `json:"prefix"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
-	RevokedAt  *time.Time `json:"revoked_at"`
-	AllowedIPs []string   `json:"allowed_ips"`
-	Violates   []string   `json:"violates,omitempty"`
+	Account api.ServiceAccount `json:"service_account"`
 }
 
 // findAccount returns the service account with that name or id. Names are unique among
 // the accounts that were not deleted.
-func findAccount(ctx context.Context, s *server.Session, who string) (serviceAccount, error) {
+func findAccount(ctx context.Context, s *server.Session, who string) (api.ServiceAccount, error) {
 	return serviceAccounts.Find(ctx, s,
 		"No service account has the name or id "+who+"; `whetstone service-account list` shows them",
-		func(a serviceAccount) bool { return a.ID == who || a.Name == who })
+		func(a api.ServiceAccount) bool { return a.ID == who || a.Name == who })
 }
 
 // accountList lists service accounts.
@@ -215,8 +189,8 @@ func (c *accountKey) Run(ctx context.Context, p *term.Program) error {
 			body["expires_at"] = time.Now().UTC().Add(time.Duration(c.Expires))
 		}
 		var out struct {
-			Key    accountKeyOutput `json:"key"`
-			APIKey string           `json:"api_key"`
+			Key    api.Key `json:"key"`
+			APIKey string  `json:"api_key"`
 		}
 		if err := s.Call(ctx, http.MethodPost, keysPath, body, &out); err != nil {
 			return err
@@ -238,14 +212,14 @@ func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		found, err := client.List[accountKeyOutput](ctx, s.Client, keysPath, "keys", url.Values{"service_account_id": {a.ID}})
+		found, err := client.List[api.Key](ctx, s.Client, keysPath, "keys", url.Values{"service_account_id": {a.ID}})
 		if err != nil {
 			return err
 		}
-		return term.List[accountKeyOutput]{
+		return term.List[api.Key]{
 			None: fmt.Sprintf("No keys; `whetstone service-account create-key %s` makes one.", term.Plain(a.Name)),
 			Head: "ID\tNAME\tPREFIX\tALLOWED FROM\tLAST USED\tEXPIRES\tREVOKED",
-			Row: func(k accountKeyOutput) []any {
+			Row: func(k api.Key) []any {
 				return []any{
 					k.ID, term.Cell(k.Name), k.Prefix, cmp.Or(strings.Join(k.AllowedIPs, " "), "everywhere"),
 					term.Day(k.LastUsedAt), term.Day(k.ExpiresAt), term.Day(k.RevokedAt),
@@ -275,17 +249,8 @@ type policyCommands struct {
 	Set  policySet  `cmd:"" help:"Set the policy for new API keys."`
 }
 
-// keyPolicy is the policy for new API keys, as the API describes it. Violating is the
-// number of active keys that were created under another policy and break this one.
-type keyPolicy struct {
-	MaxDays           *int       `json:"max_days"` // nil: keys need not expire
-	RequireAllowedIPs bool       `json:"require_allowed_ips"`
-	UpdatedAt         *time.Time `json:"updated_at"`
-	Violating         int        `json:"violating_keys"`
-}
-
-// print prints the policy in sentences.
-func (k keyPolicy) print(p *term.Program) error {
+// printPolicy prints the policy in sentences.
+func printPolicy(p *term.Program, k api.KeyPolicy) error {
 	return p.Print(k, func(w io.Writer) {
 		life, from := "New keys need not expire.", "They need no list of networks."
 		if k.MaxDays != nil {
@@ -295,8 +260,8 @@ func (k keyPolicy) print(p *term.Program) error {
 			from = "They must list the networks from which they work."
 		}
 		fmt.Fprintln(w, life, from)
-		if k.Violating > 0 {
-			fmt.Fprintf(w, "%s of before, still active, without that.\n", term.Count(k.Violating, "key"))
+		if k.ViolatingKeys > 0 {
+			fmt.Fprintf(w, "%s of before, still active, without that.\n", term.Count(k.ViolatingKeys, "key"))
 		}
 	})
 }
@@ -309,11 +274,11 @@ type policyShow struct {
 // Run shows the key policy of the organisation.
 func (c *policyShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		var out keyPolicy
+		var out api.KeyPolicy
 		if err := s.Call(ctx, http.MethodGet, policyPath, nil, &out); err != nil {
 			return err
 		}
-		return out.print(p)
+		return printPolicy(p, out)
 	})
 }
 
@@ -332,10 +297,10 @@ func (c *policySet) Run(ctx context.Context, p *term.Program) error {
 		if c.MaxDays != 0 {
 			body["max_days"] = c.MaxDays
 		}
-		var out keyPolicy
+		var out api.KeyPolicy
 		if err := s.Call(ctx, http.MethodPut, policyPath, body, &out); err != nil {
 			return err
 		}
-		return out.print(p)
+		return printPolicy(p, out)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -31,24 +32,12 @@ type memberCommands struct {
 	ScimGroup   scimGroups        `cmd:"" help:"Groups that an identity provider pushed, and the roles that they give."`
 }
 
-// member is a member of the organisation, as the API describes it.
-type member struct {
-	UserID     string     `json:"user_id"`
-	Name       string     `json:"name"`
-	Email      string     `json:"email"`
-	Role       string     `json:"role"`
-	Kind       string     `json:"kind"` // person or machine
-	CreatedAt  time.Time  `json:"created_at"`
-	LastSeenAt *time.Time `json:"last_seen_at"`
-	RemovedAt  *time.Time `json:"removed_at"`
-}
-
 // members is the list of members, and how it is printed.
-var members = server.Resource[member]{
-	Path: "/api/v1/members", Field: "members", List: term.List[member]{
+var members = server.Resource[api.Member]{
+	Path: "/api/v1/members", Field: "members", List: term.List[api.Member]{
 		None: "No member was removed.",
 		Head: "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN",
-		Row: func(m member) []any {
+		Row: func(m api.Member) []any {
 			return []any{
 				m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind, term.Day(&m.CreatedAt),
 				term.Day(m.LastSeenAt),
@@ -57,17 +46,8 @@ var members = server.Resource[member]{
 	},
 }
 
-// invitationMail is the state of the mail with an invitation's link, as the API
-// describes it. Detail explains a failure.
-type invitationMail struct {
-	Status      string     `json:"status"` // pending, retrying, delivered or failed
-	Attempts    int        `json:"attempts"`
-	Detail      *string    `json:"detail"`
-	AttemptedAt *time.Time `json:"attempted_at"`
-}
-
-// describe formats the state for a cell of the list; nil means that no mail was sent.
-func (m *invitationMail) describe() string {
+// mailState formats the state for a cell of the list; nil means that no mail was sent.
+func mailState(m *api.InvitationMail) string {
 	switch {
 	case m == nil:
 		return "-"
@@ -77,31 +57,15 @@ func (m *invitationMail) describe() string {
 	return m.Status + ": " + *m.Detail
 }
 
-// invitation is an invitation, as the API describes it, without its token. Email is nil
-// if anyone with the link may accept it. State is pending, accepted, revoked or
-// expired.
-type invitation struct {
-	ID         string          `json:"id"`
-	Role       string          `json:"role"`
-	Email      *string         `json:"email"`
-	State      string          `json:"state"`
-	CreatedBy  *string         `json:"created_by"`
-	CreatedAt  time.Time       `json:"created_at"`
-	ExpiresAt  time.Time       `json:"expires_at"`
-	AcceptedAt *time.Time      `json:"accepted_at"`
-	AcceptedBy *string         `json:"accepted_by"`
-	Mail       *invitationMail `json:"mail"`
-}
-
 // invitations is the list of invitations, and how it is printed.
-var invitations = server.Resource[invitation]{
-	Path: "/api/v1/invitations", Field: "invitations", List: term.List[invitation]{
+var invitations = server.Resource[api.Invitation]{
+	Path: "/api/v1/invitations", Field: "invitations", List: term.List[api.Invitation]{
 		None: "No invitations; `whetstone member invite ADDRESS` makes one.",
 		Head: "ID\tFOR\tROLE\tSTATE\tEXPIRES\tMAIL",
-		Row: func(i invitation) []any {
+		Row: func(i api.Invitation) []any {
 			return []any{
 				i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt),
-				term.Cell(i.Mail.describe()),
+				term.Cell(mailState(i.Mail)),
 			}
 		},
 	},
@@ -109,9 +73,9 @@ var invitations = server.Resource[invitation]{
 
 // findMember returns the member with that address, in any case, or that id. Members
 // that were removed are not among them.
-func findMember(ctx context.Context, s *server.Session, who string) (member, error) {
+func findMember(ctx context.Context, s *server.Session, who string) (api.Member, error) {
 	return members.Find(ctx, s, "No member has the address or id "+who+"; `whetstone member list` shows them",
-		func(m member) bool { return m.UserID == who || strings.EqualFold(m.Email, who) })
+		func(m api.Member) bool { return m.UserID == who || strings.EqualFold(m.Email, who) })
 }
 
 // memberList lists members.
@@ -150,9 +114,9 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 			body["expires_in"] = int(time.Duration(c.Expires).Seconds())
 		}
 		var out struct {
-			Invitation invitation `json:"invitation"`
-			URL        string     `json:"url"`
-			Token      string     `json:"token"`
+			Invitation api.Invitation `json:"invitation"`
+			URL        string         `json:"url"`
+			Token      string         `json:"token"`
 		}
 		if err := s.Call(ctx, http.MethodPost, invitations.Path, body, &out); err != nil {
 			return err
@@ -162,10 +126,10 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 		if !p.JSON && sent {
 			p.Note("The server sends this link to %s; `whetstone member invitations` says whether it arrived. It works "+
 				"once, until %s, and gives the role %s.",
-				term.Plain(c.Email), out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
+				term.Plain(c.Email), term.Minute(out.Invitation.ExpiresAt)+" UTC", out.Invitation.Role)
 		} else if !p.JSON {
 			p.Note("Send this link over a secure channel: it works once, until %s, and gives the role %s.",
-				out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
+				term.Minute(out.Invitation.ExpiresAt)+" UTC", out.Invitation.Role)
 		}
 		// The link alone on standard output, so that a script can take it.
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.URL) })
@@ -192,10 +156,10 @@ type memberUninvite struct {
 // member.
 func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
-		c.ID, err = server.ID("pending invitation", "member invitations", c.ID, func() ([]invitation, error) {
+		c.ID, err = server.ID("pending invitation", "member invitations", c.ID, func() ([]api.Invitation, error) {
 			all, err := invitations.All(ctx, s, nil)
-			return slices.DeleteFunc(all, func(i invitation) bool { return i.State != "pending" }), err
-		}, func(i invitation) (string, []string) { return i.ID, []string{term.OrDash(i.Email)} })
+			return slices.DeleteFunc(all, func(i api.Invitation) bool { return i.State != "pending" }), err
+		}, func(i api.Invitation) (string, []string) { return i.ID, []string{term.OrDash(i.Email)} })
 		if err != nil {
 			return err
 		}
@@ -218,7 +182,7 @@ func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		var out struct {
-			Member member `json:"member"`
+			Member api.Member `json:"member"`
 		}
 		if err := s.Call(ctx, http.MethodPatch, members.At(m.UserID), map[string]string{"role": c.Role}, &out); err != nil {
 			return err
@@ -248,8 +212,8 @@ func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
 			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
 		}
 		var out struct {
-			Owner  member `json:"owner"`
-			Former member `json:"former_owner"`
+			Owner  api.Member `json:"owner"`
+			Former api.Member `json:"former_owner"`
 		}
 		if err := s.Call(ctx, http.MethodPost, members.At(m.UserID)+"/transfer", nil, &out); err != nil {
 			return err

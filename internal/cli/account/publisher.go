@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -19,33 +19,12 @@ type publisherCommands struct {
 	Remove publisherRemove `cmd:"" help:"Remove a trusted publisher, and revoke the keys that its runs have."`
 }
 
-// publisher is a trusted publisher, as the API describes it: runs of a workflow in this
-// repository may publish the entry. Ref, Workflow and Environment are nil for any. The
-// ids are nil until the first run; they catch a repository whose name somebody else
-// took over.
-type publisher struct {
-	ID                string     `json:"id"`
-	EntryID           string     `json:"entry_id"`
-	EntryName         string     `json:"entry_name"`
-	Provider          string     `json:"provider"`
-	Issuer            string     `json:"issuer"`
-	Repository        string     `json:"repository"`
-	Ref               *string    `json:"ref"`
-	Workflow          *string    `json:"workflow"`
-	Environment       *string    `json:"environment"`
-	RepositoryID      *string    `json:"repository_id"`
-	RepositoryOwnerID *string    `json:"repository_owner_id"`
-	CreatedBy         string     `json:"created_by"`
-	CreatedAt         time.Time  `json:"created_at"`
-	LastUsedAt        *time.Time `json:"last_used_at"`
-}
-
 // publishers is the list of trusted publishers, and how it is printed.
-var publishers = server.Resource[publisher]{
-	Path: "/api/v1/trusted-publishers", Field: "trusted_publishers", List: term.List[publisher]{
+var publishers = server.Resource[api.TrustedPublisher]{
+	Path: "/api/v1/trusted-publishers", Field: "trusted_publishers", List: term.List[api.TrustedPublisher]{
 		None: "No trusted publishers; `whetstone trusted-publisher add ENTRY OWNER/REPOSITORY` adds one.",
 		Head: "ID\tENTRY\tREPOSITORY\tREF\tWORKFLOW\tENVIRONMENT\tLAST USED",
-		Row: func(t publisher) []any {
+		Row: func(t api.TrustedPublisher) []any {
 			// A missing condition is a wide one, so it is spelled out.
 			orAny := func(s *string) string {
 				if s == nil {
@@ -93,7 +72,7 @@ func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		var out struct {
-			Publisher publisher `json:"trusted_publisher"`
+			Publisher api.TrustedPublisher `json:"trusted_publisher"`
 		}
 		if err := s.Call(ctx, http.MethodPost, publishers.Path, body, &out); err != nil {
 			return err
@@ -142,8 +121,8 @@ func (c *publisherRemove) Run(ctx context.Context, p *term.Program) error {
 		// A repository that publishes several entries must be named by the
 		// publisher's id.
 		c.ID, err = server.ID("trusted publisher", "trusted-publisher list", c.ID,
-			func() ([]publisher, error) { return publishers.All(ctx, s, nil) },
-			func(t publisher) (string, []string) { return t.ID, []string{t.Repository, t.EntryName} })
+			func() ([]api.TrustedPublisher, error) { return publishers.All(ctx, s, nil) },
+			func(t api.TrustedPublisher) (string, []string) { return t.ID, []string{t.Repository, t.EntryName} })
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -31,48 +32,19 @@ type scimGroups struct {
 // has the address of the SCIM endpoint beside the list.
 const scimTokensPath = "/api/v1/scim-tokens"
 
-// scimToken is a SCIM token, as the API describes it, without its secret.
-type scimToken struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Prefix     string     `json:"prefix"`
-	State      string     `json:"state"`
-	CreatedBy  string     `json:"created_by"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
-}
-
-// scimGroup is a group that an identity provider pushed, as the API describes it. Role
-// is what its members get; nil if the group gives none. Of a member with several
-// groups the highest role counts.
-type scimGroup struct {
-	ID          string    `json:"id"`
-	DisplayName string    `json:"display_name"`
-	ExternalID  *string   `json:"external_id"`
-	Role        *string   `json:"role"`
-	Members     int       `json:"members"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
-}
-
 // scimGroupResource is the list of groups, and how it is printed.
-var scimGroupResource = server.Resource[scimGroup]{
-	Path: "/api/v1/scim-groups", Field: "scim_groups", List: term.List[scimGroup]{
+var scimGroupResource = server.Resource[api.SCIMGroup]{
+	Path: "/api/v1/scim-groups", Field: "scim_groups", List: term.List[api.SCIMGroup]{
 		None: "No groups; the identity provider pushes them.",
 		Head: "ID\tGROUP\tMEMBERS\tROLE",
-		Row:  func(g scimGroup) []any { return []any{g.ID, term.Cell(g.DisplayName), g.Members, term.OrDash(g.Role)} },
+		Row: func(g api.SCIMGroup) []any {
+			return []any{g.ID, term.Cell(g.DisplayName), g.Members, term.OrDash(g.Role)}
+		},
 	},
 }
 
-// newScimToken is the list of tokens, and the address that a provider needs with them.
-type newScimToken struct {
-	URL    string      `json:"url"`
-	Tokens []scimToken `json:"scim_tokens"`
-}
-
 // scimTokensOf returns the tokens of the organisation.
-func scimTokensOf(ctx context.Context, s *server.Session) (out newScimToken, err error) {
+func scimTokensOf(ctx context.Context, s *server.Session) (out api.SCIMTokens, err error) {
 	err = s.Call(ctx, http.MethodGet, scimTokensPath, nil, &out)
 	return out, err
 }
@@ -89,10 +61,10 @@ func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		tokens := term.List[scimToken]{
+		tokens := term.List[api.SCIMToken]{
 			None: "No tokens; `whetstone member scim-token create NAME` makes one.",
 			Head: "ID\tNAME\tPREFIX\tSTATE\tCREATED\tLAST USED\tEXPIRES",
-			Row: func(t scimToken) []any {
+			Row: func(t api.SCIMToken) []any {
 				return []any{
 					t.ID, term.Cell(t.Name), t.Prefix, t.State, term.Day(&t.CreatedAt), term.Day(t.LastUsedAt),
 					term.Day(t.ExpiresAt),
@@ -119,9 +91,9 @@ func (c *scimTokenCreate) Run(ctx context.Context, p *term.Program) error {
 			body["expires_at"] = time.Now().Add(time.Duration(c.Expires)).UTC()
 		}
 		var out struct {
-			Token scimToken `json:"scim_token"`
-			URL   string    `json:"url"`
-			Raw   string    `json:"token"`
+			Token api.SCIMToken `json:"scim_token"`
+			URL   string        `json:"url"`
+			Raw   string        `json:"token"`
 		}
 		if err := s.Call(ctx, http.MethodPost, scimTokensPath, body, &out); err != nil {
 			return err
@@ -142,10 +114,10 @@ type scimTokenDelete struct {
 // Run revokes a token. The identity provider that used it can change nothing any more.
 func (c *scimTokenDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
-		c.ID, err = server.ID("token", "member scim-token list", c.ID, func() ([]scimToken, error) {
+		c.ID, err = server.ID("token", "member scim-token list", c.ID, func() ([]api.SCIMToken, error) {
 			out, err := scimTokensOf(ctx, s)
 			return out.Tokens, err
-		}, func(t scimToken) (string, []string) { return t.ID, []string{t.Name} })
+		}, func(t api.SCIMToken) (string, []string) { return t.ID, []string{t.Name} })
 		if err != nil {
 			return err
 		}
@@ -175,7 +147,7 @@ type scimGroupRole struct {
 func (c *scimGroupRole) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		missing := fmt.Sprintf("No group has the name or id %s; `whetstone member scim-group list` shows them", c.Group)
-		group, err := scimGroupResource.Find(ctx, s, missing, func(g scimGroup) bool {
+		group, err := scimGroupResource.Find(ctx, s, missing, func(g api.SCIMGroup) bool {
 			return g.ID == c.Group || strings.EqualFold(g.DisplayName, c.Group)
 		})
 		if err != nil {
@@ -187,7 +159,7 @@ func (c *scimGroupRole) Run(ctx context.Context, p *term.Program) error {
 			body["role"] = nil
 		}
 		var out struct {
-			Group scimGroup `json:"scim_group"`
+			Group api.SCIMGroup `json:"scim_group"`
 		}
 		if err := s.Call(ctx, http.MethodPut, scimGroupResource.At(group.ID), body, &out); err != nil {
 			return err

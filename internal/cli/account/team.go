@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -22,45 +23,22 @@ type teamCommands struct {
 	Remove teamRemove `cmd:"" help:"Take members out of a team."`
 }
 
-// team is a team, as the API describes it. Slug is its short name, e.g. "docs" for
-// @docs.
-type team struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Slug        string `json:"slug"`
-	Description string `json:"description"`
-	MemberCount int    `json:"member_count"`
-}
-
 // teams is the list of teams, and how it is printed.
-var teams = server.Resource[team]{
-	Path: "/api/v1/teams", Field: "teams", List: term.List[team]{
+var teams = server.Resource[api.Team]{
+	Path: "/api/v1/teams", Field: "teams", List: term.List[api.Team]{
 		None: "No teams; `whetstone team create NAME` makes one.",
 		Head: "TEAM\tNAME\tMEMBERS\tDESCRIPTION",
-		Row: func(t team) []any {
+		Row: func(t api.Team) []any {
 			return []any{"@" + term.Cell(t.Slug), term.Cell(t.Name), t.MemberCount, term.Cell(t.Description)}
 		},
 	},
 }
 
-// person is a member, as the API shows them in teams and among owners.
-type person struct {
-	UserID string `json:"user_id"`
-	Name   string `json:"name"`
-	Email  string `json:"email"`
-}
-
-// crew is a team with its members, as the API describes it.
-type crew struct {
-	Team    team     `json:"team"`
-	Members []person `json:"members"`
-}
-
 // findTeam returns the team with that name, slug or id, in any case. "@docs" is
 // "docs". Slugs and names are unique in an organisation, so there is at most one.
-func findTeam(ctx context.Context, s *server.Session, name string) (team, error) {
+func findTeam(ctx context.Context, s *server.Session, name string) (api.Team, error) {
 	name = strings.TrimPrefix(name, "@")
-	return teams.Find(ctx, s, "No team is called "+name+"; `whetstone team list` shows them", func(t team) bool {
+	return teams.Find(ctx, s, "No team is called "+name+"; `whetstone team list` shows them", func(t api.Team) bool {
 		return t.ID == name || strings.EqualFold(t.Slug, name) || strings.EqualFold(t.Name, name)
 	})
 }
@@ -81,15 +59,15 @@ func (c *teamList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		var out crew
+		var out api.TeamDetail
 		if err := s.Call(ctx, http.MethodGet, teams.At(t.ID), nil, &out); err != nil {
 			return err
 		}
-		people := term.List[person]{
+		people := term.List[api.Owner]{
 			None: fmt.Sprintf("@%s has no members; `whetstone team add %s ADDRESS` adds one.", term.Plain(t.Slug),
 				term.Plain(t.Slug)),
 			Head: "NAME\tEMAIL",
-			Row:  func(m person) []any { return []any{term.Cell(m.Name), term.Cell(m.Email)} },
+			Row:  func(m api.Owner) []any { return []any{term.Cell(m.Name), term.Cell(m.Email)} },
 		}
 		return p.Print(out, func(w io.Writer) { people.Write(w, out.Members) })
 	})
@@ -115,7 +93,7 @@ func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 			}
 			users = append(users, m.UserID)
 		}
-		var out crew
+		var out api.TeamDetail
 		body := map[string]any{"name": c.Name, "description": c.Description}
 		if err := s.Call(ctx, http.MethodPost, teams.Path, body, &out); err != nil {
 			return err
@@ -193,7 +171,7 @@ func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name st
 	if err != nil {
 		return err
 	}
-	var found []member
+	var found []api.Member
 	for _, one := range who {
 		m, err := findMember(ctx, s, one)
 		if err != nil {
@@ -206,7 +184,7 @@ func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name st
 			return err
 		}
 	}
-	var out crew
+	var out api.TeamDetail
 	if err := s.Call(ctx, http.MethodGet, teams.At(t.ID), nil, &out); err != nil {
 		return err
 	}
@@ -247,10 +225,10 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 			// Source is where the owners are from: "none", "codeowners", or set here.
 			// Unknown lists owners of the file that are neither members nor teams.
 			Owners struct {
-				Source  string   `json:"source"`
-				Users   []person `json:"users"`
-				Teams   []team   `json:"teams"`
-				Unknown []string `json:"unknown"`
+				Source  string      `json:"source"`
+				Users   []api.Owner `json:"users"`
+				Teams   []api.Team  `json:"teams"`
+				Unknown []string    `json:"unknown"`
 				File    *struct {
 					Repository string   `json:"repository"`
 					Commit     string   `json:"commit"`

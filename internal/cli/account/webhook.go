@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -26,27 +27,12 @@ type webhookCommands struct {
 	Replay     webhookReplay     `cmd:"" help:"Send the event of a delivery again."`
 }
 
-// webhook is an event webhook, as the API describes it. SigningSecret is only in the
-// reply to its creation. PausedReason is set if the server paused it.
-type webhook struct {
-	ID            string    `json:"id"`
-	URL           string    `json:"url"`
-	Events        []string  `json:"events"`
-	Paused        bool      `json:"paused"`
-	PausedReason  *string   `json:"paused_reason"`
-	CreatedBy     string    `json:"created_by"`
-	CreatedAt     time.Time `json:"created_at"`
-	UpdatedAt     time.Time `json:"updated_at"`
-	Warnings      []string  `json:"warnings,omitempty"`
-	SigningSecret string    `json:"signing_secret,omitempty"`
-}
-
 // webhooks is the list of event webhooks, and how it is printed.
-var webhooks = server.Resource[webhook]{
-	Path: "/api/v1/event-webhooks", Field: "event_webhooks", List: term.List[webhook]{
+var webhooks = server.Resource[api.EventWebhook]{
+	Path: "/api/v1/event-webhooks", Field: "event_webhooks", List: term.List[api.EventWebhook]{
 		None: "No event webhooks. Make one: whetstone webhook create URL --events version.published",
 		Head: "ID\tURL\tSTATUS\tEVENTS",
-		Row: func(h webhook) []any {
+		Row: func(h api.EventWebhook) []any {
 			status := "active"
 			if h.Paused {
 				status = "paused"
@@ -57,23 +43,6 @@ var webhooks = server.Resource[webhook]{
 			return []any{h.ID, term.Plain(h.URL), status, strings.Join(h.Events, ",")}
 		},
 	},
-}
-
-// webhookDelivery is one delivery of an event, as the API describes it. ReplayOf is the
-// delivery that this one repeats, if any.
-type webhookDelivery struct {
-	ID             string     `json:"id"`
-	WebhookID      string     `json:"webhook_id"`
-	EventID        *string    `json:"event_id"`
-	EventType      string     `json:"event_type"`
-	ReplayOf       *string    `json:"replay_of"`
-	Status         string     `json:"status"`
-	Attempts       int        `json:"attempts"`
-	ResponseStatus *int       `json:"response_status"`
-	Detail         *string    `json:"detail"`
-	CreatedAt      time.Time  `json:"created_at"`
-	AttemptedAt    *time.Time `json:"attempted_at"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
 }
 
 // webhookCreate has the fields of a new webhook.
@@ -87,7 +56,7 @@ type webhookCreate struct {
 // that deliveries are from this server.
 func (c *webhookCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		var made webhook
+		var made api.NewEventWebhook
 		body := map[string]any{"url": c.URL, "events": c.Events}
 		if err := s.Call(ctx, http.MethodPost, webhooks.Path, body, &made); err != nil {
 			return err
@@ -133,8 +102,8 @@ func webhookHost(address string) string {
 func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("event webhook", "webhook list", webhookHost(c.ID),
-			func() ([]webhook, error) { return webhooks.All(ctx, s, nil) },
-			func(h webhook) (string, []string) { return h.ID, []string{webhookHost(h.URL)} })
+			func() ([]api.EventWebhook, error) { return webhooks.All(ctx, s, nil) },
+			func(h api.EventWebhook) (string, []string) { return h.ID, []string{webhookHost(h.URL)} })
 		if err != nil {
 			return err
 		}
@@ -145,7 +114,7 @@ func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server
 // setPaused pauses or resumes the webhook. message has one %s, for the URL.
 func (c *webhookID) setPaused(ctx context.Context, p *term.Program, paused bool, message string) error {
 	return c.with(ctx, p, func(s *server.Session) error {
-		var out webhook
+		var out api.EventWebhook
 		if err := s.Call(ctx, http.MethodPatch, webhooks.At(c.ID), map[string]any{"paused": paused}, &out); err != nil {
 			return err
 		}
@@ -194,17 +163,17 @@ type webhookTest struct {
 func (c *webhookTest) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
-			Delivery webhookDelivery `json:"delivery"`
+			Delivery api.EventDelivery `json:"delivery"`
 		}
 		if err := s.Call(ctx, http.MethodPost, webhooks.At(c.ID)+"/test", nil, &out); err != nil {
 			return err
 		}
-		return p.Print(out.Delivery, func(w io.Writer) { fmt.Fprintln(w, out.Delivery.result()) })
+		return p.Print(out.Delivery, func(w io.Writer) { fmt.Fprintln(w, deliveryResult(out.Delivery)) })
 	})
 }
 
-// result formats the outcome of a delivery for a cell, e.g. "failed: 503".
-func (d webhookDelivery) result() string {
+// deliveryResult formats the outcome of a delivery for a cell, e.g. "failed: 503".
+func deliveryResult(d api.EventDelivery) string {
 	if d.Detail == nil {
 		return d.Status
 	}
@@ -221,17 +190,18 @@ type webhookDeliveries struct {
 func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
-			Deliveries []webhookDelivery `json:"deliveries"`
+			Deliveries []api.EventDelivery `json:"deliveries"`
 		}
 		path := fmt.Sprintf("%s/deliveries?per_page=%d", webhooks.At(c.ID), c.Limit)
 		if err := s.Call(ctx, http.MethodGet, path, nil, &out); err != nil {
 			return err
 		}
-		return term.List[webhookDelivery]{
+		return term.List[api.EventDelivery]{
 			None: "Nothing was sent yet.",
 			Head: "TIME\tDELIVERY\tEVENT\tATTEMPTS\tRESULT",
-			Row: func(d webhookDelivery) []any {
-				return []any{d.CreatedAt.Local().Format("2006-01-02 15:04:05"), d.ID, d.EventType, d.Attempts, d.result()}
+			Row: func(d api.EventDelivery) []any {
+				at := time.Time(d.CreatedAt).Local().Format("2006-01-02 15:04:05")
+				return []any{at, d.ID, d.EventType, d.Attempts, deliveryResult(d)}
 			},
 		}.Print(p, out.Deliveries)
 	})
@@ -247,7 +217,7 @@ type webhookReplay struct {
 func (c *webhookReplay) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
-			Delivery webhookDelivery `json:"delivery"`
+			Delivery api.EventDelivery `json:"delivery"`
 		}
 		path := webhooks.At(c.ID) + "/deliveries/" + url.PathEscape(c.Delivery) + "/replay"
 		if err := s.Call(ctx, http.MethodPost, path, nil, &out); err != nil {

@@ -63,7 +63,7 @@ func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *s
 			continue
 		}
 		// The list has no interval and no counts by basis.
-		detail, err := s.Skill(ctx, k.ID, 1)
+		detail, err := s.Skill(ctx, k.SkillID, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -71,7 +72,7 @@ func gradeOf(s client.Session) string {
 	if s.Grade == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s (%s)", term.Percent(&s.Grade.PassRate), s.Grade.Basis)
+	return fmt.Sprintf("%s (%s)", term.Percent(&s.Grade.PassRate), term.BasisWord(&s.Grade.Basis))
 }
 
 // activated returns the names of the skills that the session used, and not those that
@@ -116,7 +117,7 @@ func printSession(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintf(w, "Grade\t%s\n", gradeOf(d.Session))
 	for _, g := range d.Grades {
 		// Print a grade and what it rests on.
-		by := g.Basis
+		by := term.BasisWord(&g.Basis)
 		if g.GradedBy != nil {
 			by += ", " + term.Plain(*g.GradedBy)
 		}
@@ -139,7 +140,8 @@ func PrintEvents(w io.Writer, d client.SessionDetail) {
 		if e.OK != nil && !*e.OK {
 			name += " (failed)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.Time(e.At).UTC().Format(time.TimeOnly), e.Kind, name, took(e.DurationMS),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.Time(e.At).UTC().Format(time.TimeOnly), e.Kind, name,
+			took(e.DurationMS),
 			term.Number(e.Tokens), term.Dollars(e.CostUSD), term.Cell(orEmpty(e.Text)))
 	}
 	if d.Truncated {
@@ -165,24 +167,27 @@ func orEmpty(s *string) string {
 }
 
 // sessionCase has the fields of a new test case. The server fills in those that are
-// empty. The server picks the skill that failed, since that is what a test is for.
+// empty.
 type sessionCase struct {
 	server.Flags     `embed:""`
 	ID               string `arg:"" help:"Id of the session, as the agent calls it."`
-	Skill            string `env:"-" placeholder:"NAME" help:"Skill to test; the one that the session failed, or else used, when empty."`
-	Source           string `env:"-" placeholder:"SOURCE" help:"Cloud source of the skill (label or id); the newest when empty."`
-	Suite            string `env:"-" placeholder:"SUITE" help:"Suite that the case is appended to (name or id); it becomes a draft when empty."`
+	Skill            string `env:"-" placeholder:"NAME" help:"Skill to test; the one that was activated when empty."`
+	Source           string `env:"-" placeholder:"SOURCE" help:"Cloud source of the skill (label or id); without a suite the case becomes a draft of it."`
+	Suite            string `env:"-" xor:"suite" placeholder:"SUITE" help:"Suite to add the case to (name or id); the newest of the skill when empty, or else a new one with its name."`
+	NewSuite         string `env:"-" xor:"suite" placeholder:"NAME" help:"Create a suite with this name for the case."`
 	Query            string `env:"-" placeholder:"TEXT" help:"What was asked; the first prompt when empty, if the server keeps it."`
 	ShouldNotTrigger bool   `env:"-" help:"Expect that the skill does not trigger."`
 }
 
 // Run creates a test case from a session: what was asked, and what the skill should do.
-// Without --suite it becomes a draft of the source, for a person to review.
 func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
 	// Without an expectation the case should trigger.
-	in := client.NewCase{Skill: c.Skill, Query: c.Query}
+	in := api.NewCase{Skill: c.Skill, Query: c.Query}
 	if c.ShouldNotTrigger {
 		in.Expectation = "should_not_trigger"
+	}
+	if c.NewSuite != "" {
+		in.NewSuite = &api.NamedSuite{Name: c.NewSuite}
 	}
 	return c.WithSession(p, func(s *server.Session) error {
 		var err error
@@ -199,11 +204,11 @@ func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		return p.Print(made, func(w io.Writer) {
-			to := "the drafts of source " + made.SourceID
-			if made.SuiteID != nil {
-				to = "suite " + *made.SuiteID
+			to := "suite " + orEmpty(made.SuiteID)
+			if made.SuiteID == nil {
+				to = "the drafts of source " + orEmpty(made.Case.SourceID)
 			}
-			fmt.Fprintf(w, "Added a case of %s to %s: %s\n", term.Plain(made.Skill), to, term.Cell(made.Query))
+			fmt.Fprintf(w, "Added a case of %s to %s: %s\n", term.Plain(made.Skill), to, term.Cell(made.Case.Query))
 		})
 	})
 }

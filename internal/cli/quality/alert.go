@@ -63,7 +63,7 @@ func skillNames(ctx context.Context, s *server.Session) (map[string]string, erro
 	all, err := s.Skills(ctx, client.SkillFilter{})
 	names := make(map[string]string, len(all))
 	for _, k := range all {
-		names[k.ID] = k.Name
+		names[k.SkillID] = k.Name
 	}
 	return names, err
 }
@@ -282,7 +282,7 @@ func (c *alertCreate) Run(ctx context.Context, p *term.Program) error {
 			if err != nil {
 				return err
 			}
-			n.SkillID = skill.Skill.ID
+			n.SkillID = skill.Skill.SkillID
 		}
 		a, err := s.CreateAlert(ctx, n)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -41,7 +41,7 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 		return fault.Invalid("dir", "--dir is for --as patch")
 	}
 	return c.with(ctx, p, func(s *server.Session) error {
-		a, err := improvingOf(s).Proposal(ctx, c.ID)
+		a, err := s.Proposal(ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 		if c.DryRun {
 			return p.Print(a, func(w io.Writer) { c.explain(w, a, p.Colour()) })
 		}
-		a, patch, err := improvingOf(s).Apply(ctx, c.ID, strings.ReplaceAll(c.As, "-", "_"))
+		a, patch, err := s.ApplyProposal(ctx, c.ID, strings.ReplaceAll(c.As, "-", "_"))
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 }
 
 // explain prints what the command would do, for --dry-run.
-func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) {
+func (c *proposalApply) explain(w io.Writer, a api.Proposal, colour bool) {
 	switch {
 	case c.As == "version":
 		fmt.Fprintf(w, "This would push a version of %s with this change; its gate lets it pass or holds it.\n",
@@ -89,7 +89,7 @@ func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) 
 }
 
 // report prints what was done, and what to do next.
-func (c *proposalApply) report(w io.Writer, a improving.Proposal, patch string) {
+func (c *proposalApply) report(w io.Writer, a api.Proposal, patch string) {
 	switch {
 	case c.Dir != "":
 		fmt.Fprintf(w, "Changed %s; `whetstone push %s` publishes it.\n", filepath.Join(c.Dir, skillFile), c.Dir)
@@ -116,18 +116,18 @@ type patched struct {
 
 // patchFolder applies the diff of a proposal to the SKILL.md of a folder, in memory. A
 // file that does not match the diff is a conflict.
-func patchFolder(dir string, a improving.Proposal) (*patched, error) {
+func patchFolder(dir string, a api.Proposal) (*patched, error) {
 	if a.Diff == nil {
 		return nil, fault.New(fault.Conflict, "The proposal has no text to apply")
 	}
 	path := filepath.Join(dir, skillFile)
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fault.Invalid("dir", "dir: %s", err)
+		return nil, server.FolderError(dir, err)
 	}
 	before, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fault.Invalid("dir", "dir: %s", err)
+		return nil, server.FolderError(dir, err)
 	}
 	after, err := applyDiff(string(before), *a.Diff)
 	if err != nil {

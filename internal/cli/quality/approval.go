@@ -6,64 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// approvalAnswer is a person's decision on a version, or a comment, as the API
-// describes it. These types are here and not in the client: only this command uses
-// them.
-type approvalAnswer struct {
-	UserID    string    `json:"user_id"`
-	Name      string    `json:"name"`
-	Decision  string    `json:"decision"` // approve, reject or comment
-	Comment   *string   `json:"comment"`
-	Counts    bool      `json:"counts"` // false once the person may no longer approve
-	CreatedAt time.Time `json:"created_at"`
-	Review    *struct {
-		Host       string `json:"host"`
-		Repository string `json:"repository"`
-		Number     int64  `json:"number"`
-		ReviewID   int64  `json:"review_id"`
-		URL        string `json:"url"`
-		Own        bool   `json:"own"`
-	} `json:"review"` // on the code host; nil if it was decided here
-}
-
-// approvalPull is the pull request that a version came from. Problem is why none of its
-// reviews count, e.g. that it is not merged; Ignored are accounts whose reviews do not.
-type approvalPull struct {
-	Number  int64  `json:"number"`
-	URL     string `json:"url"`
-	Problem string `json:"problem"`
-	Ignored []struct {
-		Login  string `json:"login"`
-		Reason string `json:"reason"`
-	} `json:"ignored"`
-}
-
-// versionReview is the review of a version, as the API describes it: Given of Needed
-// approvals. WaitsFor is nil once nothing is missing.
-type versionReview struct {
-	EntryID      string           `json:"entry_id"`
-	Version      string           `json:"version"`
-	State        string           `json:"state"` // candidate, published or withdrawn
-	Needed       int              `json:"needed"`
-	Given        int              `json:"given"`
-	Rejected     int              `json:"rejected"`
-	SelfApproval bool             `json:"self_approval"`
-	WaitsFor     *string          `json:"waits_for"`
-	Approvals    []approvalAnswer `json:"approvals"`
-	Conversation []approvalAnswer `json:"conversation"`
-	PullRequest  *approvalPull    `json:"pull_request"`
-}
-
-// print prints the state and what the version waits for. The output is the same for
+// printReview prints the state and what the version waits for. The output is the same for
 // every command about approvals.
-func (r versionReview) print(w io.Writer, name string) {
+func printReview(w io.Writer, r api.VersionReview, name string) {
 	state := term.Plain(r.State)
 	if state == "candidate" {
 		state = "a candidate"
@@ -110,11 +62,11 @@ func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
 		case c.Override:
 			at, body = at+"/override", map[string]string{"reason": c.Comment}
 		}
-		var r versionReview
+		var r api.VersionReview
 		if err := s.Call(ctx, http.MethodPost, at, body, &r); err != nil {
 			return err
 		}
-		return p.Print(r, func(w io.Writer) { r.print(w, entry.Name) })
+		return p.Print(r, func(w io.Writer) { printReview(w, r, entry.Name) })
 	})
 }
 
@@ -139,12 +91,12 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		var r versionReview
+		var r api.VersionReview
 		if err := s.Call(ctx, http.MethodGet, approvalsPath(entry.ID, c.Version), nil, &r); err != nil {
 			return err
 		}
 		return p.Print(r, func(w io.Writer) {
-			r.print(w, entry.Name)
+			printReview(w, r, entry.Name)
 			for _, a := range r.Approvals {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", term.Cell(a.Name), decisionText(a), term.Minute(a.CreatedAt))
 			}
@@ -152,7 +104,7 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 				fmt.Fprintf(w, "%s: %s\n", term.Cell(a.Name), term.Cell(*a.Comment))
 			}
 			if r.PullRequest != nil {
-				r.PullRequest.print(w)
+				printPull(w, *r.PullRequest)
 			}
 			if r.State == "candidate" && r.Needed > 0 {
 				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n",
@@ -164,7 +116,7 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 
 // decisionText formats a decision, e.g. "approved in acme/skills#12 (URL)" for a review
 // on the code host. An unknown decision of a newer server is "".
-func decisionText(a approvalAnswer) string {
+func decisionText(a api.Approval) string {
 	text := map[string]string{"approve": "approved", "reject": "rejected"}[a.Decision]
 	if !a.Counts {
 		text += ", does not count any more"
@@ -175,8 +127,8 @@ func decisionText(a approvalAnswer) string {
 	return text
 }
 
-// print prints which reviews do not count, and why.
-func (p approvalPull) print(w io.Writer) {
+// printPull prints which reviews do not count, and why.
+func printPull(w io.Writer, p api.PullFound) {
 	if p.Problem != "" {
 		fmt.Fprintf(w, "No review of pull request #%d counts: %s. %s\n", p.Number, term.Cell(p.Problem), term.Cell(p.URL))
 		return
@@ -187,32 +139,18 @@ func (p approvalPull) print(w io.Writer) {
 	}
 }
 
-// waitingCandidate is a candidate that waits for the caller's approval, as the API
-// describes it. Current is nil for the first version of an entry.
-type waitingCandidate struct {
-	EntryID  string    `json:"entry_id"`
-	Name     string    `json:"name"`
-	Version  string    `json:"version"`
-	Current  *string   `json:"current"`
-	Needed   int       `json:"needed"`
-	Given    int       `json:"given"`
-	GateID   *string   `json:"gate_id"`
-	PushedAt time.Time `json:"pushed_at"`
-	PushedBy string    `json:"pushed_by"`
-}
-
 // printWaiting prints the candidates that wait for the caller.
 func printWaiting(ctx context.Context, p *term.Program, s *server.Session) error {
 	var out struct {
-		Waiting []waitingCandidate `json:"waiting"`
+		Waiting []api.WaitingCandidate `json:"waiting"`
 	}
 	if err := s.Call(ctx, http.MethodGet, "/api/v1/approvals", nil, &out); err != nil {
 		return err
 	}
-	return term.List[waitingCandidate]{
+	return term.List[api.WaitingCandidate]{
 		None: "Nothing waits for your approval.",
 		Head: "SKILL\tVERSION\tCURRENT\tAPPROVALS\tPUSHED",
-		Row: func(c waitingCandidate) []any {
+		Row: func(c api.WaitingCandidate) []any {
 			return []any{
 				term.Cell(c.Name), term.Plain(c.Version), term.OrDash(c.Current),
 				fmt.Sprintf("%d of %d", c.Given, c.Needed), term.Minute(c.PushedAt),

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
@@ -90,12 +89,12 @@ func writeGate(w io.Writer, g client.Gate, format, dir string, pkg *skillpkg.Pac
 	}
 	var value any = g
 	if format == "sarif" {
-		files, err := lines.Read(pkg)
+		files, err := outcome.ReadCaseFiles(pkg)
 		if err != nil {
 			return err
 		}
 		value = outcome.SARIF(g, func(c client.GateCase) (string, int) {
-			file, line := files.Find(lines.Case{ID: c.Case, Text: c.Name, Described: true})
+			file, line := files.Find(outcome.CaseLine{ID: c.Case, Text: c.Name, Described: true})
 			return path.Join(dir, file), line
 		})
 	}

@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -53,10 +55,10 @@ func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return term.List[client.EvalSuite]{
+		return term.List[api.EvalSuite]{
 			None: "No suites.",
 			Head: "NAME\tVERIFIER\tCASES\tRUNNABLE\tID",
-			Row: func(suite client.EvalSuite) []any {
+			Row: func(suite api.EvalSuite) []any {
 				return []any{
 					term.Cell(suite.Name), suite.VerifierKind, suite.CaseCount, term.YesNo(suite.Runnable), suite.ID,
 				}
@@ -73,8 +75,8 @@ type evalShowCommand struct {
 
 // shownSuite is a suite with its latest runs, as --json prints it.
 type shownSuite struct {
-	client.EvalSuite
-	Runs []client.EvalRun `json:"runs"`
+	api.EvalSuite
+	Runs []api.EvalRun `json:"runs"`
 }
 
 // Run shows a suite, its cases and its latest runs, with the reasons if it is not
@@ -99,7 +101,7 @@ func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
 
 // printSuite prints a suite with its cases as one table and its runs as another. The
 // issues tell why a suite cannot be run, at the field that they are about.
-func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
+func printSuite(w io.Writer, suite api.EvalSuite, runs []api.EvalRun) {
 	fmt.Fprintf(w, "Suite\t%s\n", term.Plain(suite.Name))
 	fmt.Fprintf(w, "Id\t%s\n", suite.ID)
 	fmt.Fprintf(w, "Verifier\t%s\n", suite.VerifierKind)
@@ -116,7 +118,8 @@ func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
 	}
 	fmt.Fprintln(w, "\nRUN\tSTATUS\tSCORE\tSTARTED")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, runStatus(r), runScore(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, runStatus(r), runScore(r),
+			time.Time(r.CreatedAt).Local().Format("2006-01-02 15:04"))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -82,7 +83,7 @@ func (c *evalImportCommand) importRun(ctx context.Context, p *term.Program, cont
 }
 
 // printImported prints the suite, with what was left out and what is still to be fixed.
-func printImported(w io.Writer, out client.EvalImported) {
+func printImported(w io.Writer, out api.EvalImported) {
 	fmt.Fprintf(w, "Imported %s into the suite %s (%s).\n", term.Count(out.Suite.CaseCount, "case"),
 		term.Plain(out.Suite.Name), out.Suite.ID)
 	for _, r := range out.Refused {

@@ -3,7 +3,6 @@ package quality
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -47,7 +47,7 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		n := client.NewEvalRun{
+		n := api.NewEvalRun{
 			Subject: subject, Trials: c.Trials, Baseline: c.Baseline, Catalog: c.Catalog,
 			ContextWindow: c.Window,
 		}
@@ -76,12 +76,12 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 // setAgent sets the agent and the spending limit of a run from the flags.
-func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
+func (c *evalRunCommand) setAgent(n *api.NewEvalRun) error {
 	if c.Agent == "" && (c.Model != "" || c.MaxTurns != 0) {
 		return fault.Invalid("agent", "--model and --max-turns are an agent's: name it with --agent")
 	}
 	if c.Agent != "" {
-		n.Agent = &client.EvalAgent{Name: c.Agent, Model: c.Model, MaxTurns: c.MaxTurns}
+		n.Agent = &api.EvalAgent{Name: c.Agent, Model: c.Model, MaxTurns: c.MaxTurns}
 	}
 	if c.MaxCost == "" {
 		return nil
@@ -96,7 +96,7 @@ func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
 }
 
 // printEstimate prints the estimated cost of a run, without starting it.
-func printEstimate(ctx context.Context, p *term.Program, s *server.Session, suiteID string, n client.NewEvalRun) error {
+func printEstimate(ctx context.Context, p *term.Program, s *server.Session, suiteID string, n api.NewEvalRun) error {
 	e, err := s.EstimateEvalRun(ctx, suiteID, n)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		run, err := s.CancelEvalRun(ctx, id)
 		if client.Status(err) == http.StatusNotFound {
-			run, err := improvingOf(s).Cancel(ctx, id)
+			run, err := s.CancelImproveRun(ctx, id)
 			if err != nil {
 				return err
 			}
@@ -202,8 +202,8 @@ func followRun(ctx context.Context, p *term.Program, s *server.Session, id strin
 
 // unlessPassed returns the exit code 1, unless the run succeeded and every case passed
 // or was skipped.
-func unlessPassed(run client.EvalRun) error {
-	failed := slices.ContainsFunc(run.Cases, func(c client.EvalCase) bool { return !passedOrSkipped(c.Verdict) })
+func unlessPassed(run api.EvalReport) error {
+	failed := slices.ContainsFunc(run.Cases, func(c api.EvalCase) bool { return !passedOrSkipped(c.Verdict) })
 	if failed || run.Status != "succeeded" {
 		return term.ErrPrinted
 	}
@@ -219,7 +219,7 @@ func passedOrSkipped(verdict *string) bool {
 // printRun prints the cases of a run as a table, and its figures below. Costs have a
 // column only if an agent worked on the cases. A line is left out if the server did
 // not send its figure, e.g. an older one.
-func printRun(w io.Writer, run client.EvalRun, page string) {
+func printRun(w io.Writer, run api.EvalReport, page string) {
 	costs := len(run.CostUSDByVariant) > 0
 	heads := []string{"CASE", "KIND", "VERDICT", "BASELINE"}
 	if costs {
@@ -235,7 +235,7 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 		}
 		fmt.Fprintln(w, strings.Join(append(row, failureReason(c)), "\t"))
 	}
-	fmt.Fprintf(w, "\nRun\t%s: %s\n", run.ID, runStatus(run))
+	fmt.Fprintf(w, "\nRun\t%s: %s\n", run.ID, runStatus(run.EvalRun))
 	if o := run.Imported; o != nil {
 		fmt.Fprintf(w, "Made by\t%s for %s, elsewhere\n", term.Plain(o.Tool+" "+o.Version), dollars(&o.CostUSD))
 	}
@@ -244,9 +244,16 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	}
 	t := run.Totals
 	fmt.Fprintf(w, "Cases\t%d passed, %d failed, %d errors, %d skipped\n", t.Passed, t.Failed, t.Errors, t.Skipped)
-	fmt.Fprintf(w, "Score\t%s\n", runScore(run))
-	if unreliable(run) {
+	fmt.Fprintf(w, "Score\t%s\n", runScore(run.EvalRun))
+	if unreliable(run.EvalRun) {
 		fmt.Fprintf(w, "\tmore than a fifth of the trials ended with an error, so the score says little\n")
+	}
+	// The table has room for the beginning only, and such an error has to be mended.
+	for _, c := range run.Cases {
+		if i := slices.IndexFunc(c.Trials, func(t api.EvalTrial) bool { return t.Error != nil }); i >= 0 {
+			fmt.Fprintf(w, "First error\t%s\n", term.Plain(*c.Trials[i].Error))
+			break
+		}
 	}
 	// Without a score, runScore has printed the pass rate already.
 	if run.Score != nil {
@@ -282,13 +289,13 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 // printLift prints what the skill changes against the baseline, with the confidence
 // interval and p, or why that is not known. The sign is always printed: a skill can
 // make things worse.
-func printLift(w io.Writer, run client.EvalRun) {
+func printLift(w io.Writer, run api.EvalReport) {
 	if l := run.Lift; l != nil {
 		fmt.Fprintf(w, "Baseline\t%s: the skill changes the score by %+.0f points (%+.0f to %+.0f), p = %.2g\n",
 			run.Baseline, 100*l.Difference, 100*l.Interval[0], 100*l.Interval[1], l.P)
 		for _, r := range []struct {
 			what  string
-			ratio *client.EvalFigure
+			ratio *api.EvalFigure
 		}{{"cost", l.Cost}, {"tokens", l.Tokens}, {"turns", l.Turns}, {"duration", l.Duration}} {
 			if r.ratio != nil {
 				fmt.Fprintf(w, "\t%s %.2f times the baseline's (%.2f to %.2f)\n", r.what, r.ratio.Value, r.ratio.Interval[0],
@@ -307,7 +314,7 @@ func printLift(w io.Writer, run client.EvalRun) {
 }
 
 // baselineReason returns why the first trial of the baseline has no verdict, or "".
-func baselineReason(run client.EvalRun) string {
+func baselineReason(run api.EvalReport) string {
 	for _, c := range run.Cases {
 		for _, t := range c.Trials {
 			if t.Variant != "skill" && (t.Verdict == "skipped" || t.Verdict == "error") {
@@ -332,7 +339,7 @@ func costByVariant(costs map[string]*float64) string {
 }
 
 // runStatus formats the status of a run, and whether it was imported.
-func runStatus(r client.EvalRun) string {
+func runStatus(r api.EvalRun) string {
 	if r.Imported != nil {
 		return r.Status + ", imported"
 	}
@@ -341,7 +348,7 @@ func runStatus(r client.EvalRun) string {
 
 // runScore formats the score with the number of trials that ended with an error,
 // because those are not part of it. An older server sends only the pass rate.
-func runScore(r client.EvalRun) string {
+func runScore(r api.EvalRun) string {
 	text := term.Rate(r.Score, r.ScoreInterval)
 	if r.Score == nil && r.PassRate != nil {
 		text = "pass rate " + term.Rate(r.PassRate, r.PassRateInterval)
@@ -358,11 +365,11 @@ func runScore(r client.EvalRun) string {
 // unreliable reports whether so many trials ended with an error that the score is not
 // reliable. It looks at the number of errors, too: an older server does not send
 // Reliable.
-func unreliable(r client.EvalRun) bool { return r.TrialErrors > 0 && !r.Reliable }
+func unreliable(r api.EvalRun) bool { return r.TrialErrors > 0 && !r.Reliable }
 
 // failureReason returns in one line why a case did not pass, from the first trial with
 // the skill that did not.
-func failureReason(c client.EvalCase) string {
+func failureReason(c api.EvalCase) string {
 	for _, t := range c.Trials {
 		if t.Variant != "skill" || t.Verdict == "pass" {
 			continue
@@ -373,13 +380,17 @@ func failureReason(c client.EvalCase) string {
 }
 
 // trialReason returns the error of a trial, or the summary of its evidence.
-func trialReason(t client.EvalTrial) string {
+func trialReason(t api.EvalTrial) string {
 	if t.Error != nil {
 		return term.Cell(*t.Error)
 	}
-	var evidence struct {
-		Summary string `json:"summary"`
-	}
-	_ = json.Unmarshal(t.Evidence, &evidence) // evidence of another shape has no summary
-	return term.Cell(evidence.Summary)
+	return evidenceSummary(t)
+}
+
+// evidenceSummary says in a sentence why a trial has its verdict. Evidence of another shape, from
+// a newer server, has no summary.
+func evidenceSummary(t api.EvalTrial) string {
+	evidence, _ := t.Evidence.(map[string]any)
+	summary, _ := evidence["summary"].(string)
+	return term.Cell(summary)
 }

@@ -2,12 +2,11 @@ package quality
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/capture"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -37,7 +36,7 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		// Titles may repeat; then the command asks for the id.
 		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, run.Cases,
-			func(one client.EvalCase) (string, []string) {
+			func(one api.EvalCase) (string, []string) {
 				return one.ID, []string{one.Name, one.Title}
 			})
 		if err != nil {
@@ -53,13 +52,9 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 
 // printTrial prints a trial. Its text comes from a model, so all of it is stripped of
 // control characters.
-func printTrial(w io.Writer, t client.EvalTrialDetail) {
-	var evidence struct {
-		Summary string `json:"summary"`
-	}
-	_ = json.Unmarshal(t.Evidence, &evidence) // a newer server may send another shape
+func printTrial(w io.Writer, t api.EvalTrialDetail) {
 	fmt.Fprintf(w, "Trial\t%d of %s, %s\n", t.N, term.Plain(t.CaseID), t.Variant)
-	fmt.Fprintf(w, "Verdict\t%s\t%s\n", t.Verdict, term.Cell(evidence.Summary))
+	fmt.Fprintf(w, "Verdict\t%s\t%s\n", t.Verdict, evidenceSummary(t.EvalTrial))
 	if t.Error != nil {
 		fmt.Fprintf(w, "Error\t%s\n", term.Cell(*t.Error))
 	}

@@ -20,7 +20,7 @@ type gateCommand struct {
 	Entry        string   `env:"-" placeholder:"NAME" help:"Entry of the registry; the name in SKILL.md when empty."`
 	Suite        []string `env:"-" help:"Suites to run (names or ids); those of the entry's gate policy when empty."`
 	Trials       *int     `env:"-" placeholder:"N" help:"How often to try each case; as the gate policy says when empty."`
-	MinCases     *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs; as the gate policy says when empty."`
+	MinCases     *int     `env:"-" placeholder:"N" help:"Minimum cases for a verdict; as the gate policy says when empty."`
 	Format       string   `env:"-" enum:"markdown,json,junit,sarif" default:"markdown" help:"markdown, json (also --json), junit or sarif."`
 	Output       string   `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }

@@ -249,7 +249,7 @@ type gatePolicy struct {
 	Mode           string   `env:"-" enum:",off,report,enforce" default:"" placeholder:"MODE" help:"off, report or enforce."`
 	Suite          []string `env:"-" placeholder:"SUITE" help:"Suites to run (names or ids); replaces those of the policy."`
 	Trials         *int     `env:"-" placeholder:"N" help:"How often to try each case."`
-	MinCases       *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs."`
+	MinCases       *int     `env:"-" placeholder:"N" help:"Minimum cases for a verdict."`
 	OnInconclusive string   `env:"-" enum:",pass,hold" default:"" placeholder:"WHAT" help:"pass or hold."`
 	MaxMinutes     *int     `env:"-" placeholder:"N" help:"Time limit, after which the gate is inconclusive."`
 	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"Cost limit in US dollars, beyond which the gate is inconclusive."`

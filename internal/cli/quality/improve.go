@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -35,12 +35,12 @@ func (improveCommand) Help() string {
 
 // newRun returns the run that the flags describe. Suite and subject are missing: they
 // are still names, and only the server knows their ids.
-func (c *improveCommand) newRun() (n improving.NewRun, err error) {
+func (c *improveCommand) newRun() (n api.NewImproveRun, err error) {
 	// The API takes 0 for its default, so a 0 from the user would be ignored.
 	if c.Iterations < 1 || c.Holdout <= 0 {
 		return n, fault.Invalid("iterations", "--iterations and --holdout must be above 0")
 	}
-	n = improving.NewRun{Target: c.Target, MaxIterations: c.Iterations, Holdout: c.Holdout, MaxCalls: c.MaxCalls}
+	n = api.NewImproveRun{Target: c.Target, MaxIterations: c.Iterations, Holdout: c.Holdout, MaxCalls: c.MaxCalls}
 	if c.MaxCost != "" {
 		usd, err := strconv.ParseFloat(c.MaxCost, 64)
 		// The negation also refuses NaN.
@@ -71,7 +71,7 @@ func (c *improveCommand) Run(ctx context.Context, p *term.Program) error {
 		if err := c.confirm(ctx, p, s, n); err != nil {
 			return err
 		}
-		run, err := improvingOf(s).Start(ctx, n)
+		run, err := s.StartImproveRun(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -87,11 +87,11 @@ func (c *improveCommand) Run(ctx context.Context, p *term.Program) error {
 
 // confirm shows a person at the terminal what the run would need, and asks. Scripts are
 // not asked.
-func (c *improveCommand) confirm(ctx context.Context, p *term.Program, s *server.Session, n improving.NewRun) error {
+func (c *improveCommand) confirm(ctx context.Context, p *term.Program, s *server.Session, n api.NewImproveRun) error {
 	if c.Yes || !p.Interactive || p.JSON {
 		return nil
 	}
-	e, err := improvingOf(s).Estimate(ctx, n)
+	e, err := s.EstimateImproveRun(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *improveCommand) confirm(ctx context.Context, p *term.Program, s *server
 // server.
 func followImprove(ctx context.Context, p *term.Program, s *server.Session, id string) error {
 	progress := p.Progress()
-	run, err := improvingOf(s).Watch(ctx, id, func(r improving.Run) {
+	run, err := s.WatchImproveRun(ctx, id, func(r api.ImproveRun) {
 		round := "scoring the current version"
 		if n := len(r.Iterations); n > 0 {
 			round = fmt.Sprintf("candidate %d of at most %d", n, r.MaxIterations)
@@ -141,7 +141,7 @@ func followImprove(ctx context.Context, p *term.Program, s *server.Session, id s
 
 // printImprove prints the candidates of an improve run with their scores, its costs,
 // and the proof of the winner.
-func printImprove(w io.Writer, run improving.Run) {
+func printImprove(w io.Writer, run api.ImproveRun) {
 	fmt.Fprintln(w, "CANDIDATE\tTRAIN\tSELECTION\tERRORS\tWHY")
 	fmt.Fprintf(w, "current\t%s\t%s\t%d\t\n", improveScore(run.Current.Train), improveScore(run.Current.Holdout),
 		run.Current.Errors)
@@ -164,8 +164,10 @@ func printImprove(w io.Writer, run improving.Run) {
 	if run.Cost != nil {
 		fmt.Fprintf(w, "Cost\t%s, %s\n", term.Dollars(run.Cost.USD), term.Count(int(run.Cost.Requests), "request"))
 	}
-	if run.Proof != nil {
-		fmt.Fprintf(w, "Proof\t%s\n", proofText(*run.Proof))
+	if p := run.Proof; p != nil {
+		fmt.Fprintf(w, "Proof\t%s\n", proofText(api.ProposalProof{
+			Cases: p.Cases, Current: p.Current, Winner: p.Winner, Better: p.Better, Worse: p.Worse, Interval: &p.Interval,
+		}))
 	}
 	// With the target body the description does not change.
 	if run.Target != "body" {
@@ -182,9 +184,9 @@ func printImprove(w io.Writer, run improving.Run) {
 
 // splits formats how the cases were divided. Runs of older servers have two parts
 // instead of three.
-func splits(run improving.Run) string {
+func splits(run api.ImproveRun) string {
 	leftOut := term.Count(run.Cases.LeftOut, "case") + " left out"
-	if run.Splits == nil {
+	if run.Splits == (api.ImproveSplits{}) {
 		return fmt.Sprintf("%d to write from, %d held out; %s", run.Cases.Train, run.Cases.Holdout, leftOut)
 	}
 	return fmt.Sprintf("%d to write from, %d to choose by, %d to prove on; %s", run.Splits.Train, run.Splits.Selection,
@@ -194,7 +196,7 @@ func splits(run improving.Run) string {
 // proofText formats the proof, e.g. "90% instead of 60% of the trials pass on 10 cases
 // that it was neither written from nor chosen by: better on 4, worse on 1 (95% interval
 // +2 to
-func proofText(p improving.Proof) string {
+func proofText(p api.ProposalProof) string {
 	text := fmt.Sprintf("%s instead of %s of the trials pass on %s that it was neither written from nor chosen by: better "+
 		"on %d, worse on %d", term.Percent(&p.Winner), term.Percent(&p.Current), term.Count(p.Cases, "case"), p.Better, p.Worse)
 	if p.Interval != nil {
@@ -205,12 +207,9 @@ func proofText(p improving.Proof) string {
 
 // improveScore formats how many cases a candidate passed, e.g. "4 of 5 (80%)". A
 // candidate that was not scored (nil) is a dash.
-func improveScore(s *improving.Score) string {
+func improveScore(s *api.ImproveScore) string {
 	if s == nil {
 		return "-"
 	}
 	return fmt.Sprintf("%d of %d (%s)", s.Passed, s.Cases, term.Percent(s.Rate))
 }
-
-// improvingOf returns the part of the client for improve runs and proposals.
-func improvingOf(s *server.Session) improving.Client { return improving.Client{Client: s.Client} }

@@ -86,7 +86,7 @@ func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
 				fmt.Fprintf(w, "%s\t%s\n", term.Minute(m.At), term.Cell(m.Text))
 			}
 			if i.State == "open" {
-				fmt.Fprintf(w, "\nIt closes when these have run `whetstone sync`, or with `whetstone rollback --undo %s`.\n",
+				fmt.Fprintf(w, "\nIt closes when these have run `whetstone sync`, or with `whetstone rollback %s --undo`.\n",
 					term.Plain(i.Skill))
 			}
 		})

@@ -6,7 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -31,14 +32,14 @@ type proposalList struct {
 // Run lists proposals, newest first.
 func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		all, err := improvingOf(s).Proposals(ctx, improving.ProposalFilter{Status: c.Status, SkillName: c.Skill})
+		all, err := s.Proposals(ctx, client.ProposalFilter{Status: c.Status, SkillName: c.Skill})
 		if err != nil {
 			return err
 		}
-		return term.List[improving.Proposal]{
+		return term.List[api.Proposal]{
 			None: "No proposals.",
 			Head: "PROPOSAL\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY",
-			Row: func(a improving.Proposal) []any {
+			Row: func(a api.Proposal) []any {
 				return []any{
 					a.ID, term.Cell(a.SkillName), proposalChanges(a), proposalStatus(a), term.YesNo(a.Proved),
 					term.Day(&a.CreatedAt), term.Cell(a.Reason),
@@ -50,7 +51,7 @@ func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
 
 // proposalChanges returns the part of the skill that a proposal changes, e.g.
 // "description". An older server sends only the type.
-func proposalChanges(a improving.Proposal) string {
+func proposalChanges(a api.Proposal) string {
 	if a.Target == "" {
 		return a.Type
 	}
@@ -59,7 +60,7 @@ func proposalChanges(a improving.Proposal) string {
 
 // proposalStatus formats the status with what became of the proposal, e.g. "applied:
 // published". A stale one was made for another version than the current one.
-func proposalStatus(a improving.Proposal) string {
+func proposalStatus(a api.Proposal) string {
 	switch {
 	case a.Outcome != nil:
 		return a.Status + ": " + a.Outcome.State
@@ -79,7 +80,7 @@ type proposalID struct {
 func (c *proposalID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		if !server.IsID(c.ID) {
-			all, err := improvingOf(s).Proposals(ctx, improving.ProposalFilter{Status: "pending", SkillName: c.ID})
+			all, err := s.Proposals(ctx, client.ProposalFilter{Status: "pending", SkillName: c.ID})
 			if err != nil {
 				return err
 			}
@@ -101,7 +102,7 @@ type proposalShow struct {
 // Run shows a proposal: its diff, the reason of each edit, and its proof.
 func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
-		a, err := improvingOf(s).Proposal(ctx, c.ID)
+		a, err := s.Proposal(ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
 }
 
 // printProposal prints a proposal for people.
-func printProposal(w io.Writer, a improving.Proposal, colour bool) {
+func printProposal(w io.Writer, a api.Proposal, colour bool) {
 	fmt.Fprintf(w, "%s: change the %s (%s)\n%s\n", term.Plain(a.SkillName), proposalChanges(a), proposalStatus(a),
 		term.Plain(a.Reason))
 	if a.Stale {
@@ -152,7 +153,7 @@ func printProposal(w io.Writer, a improving.Proposal, colour bool) {
 
 // printProposalOutcome prints how a proposal was applied, and the pass rate that was
 // promised against the one that was observed since.
-func printProposalOutcome(w io.Writer, a improving.Proposal, o improving.Outcome) {
+func printProposalOutcome(w io.Writer, a api.Proposal, o api.ProposalOutcome) {
 	fmt.Fprintf(w, "Applied\tas a %s: %s\n", strings.ReplaceAll(o.Kind, "_", " "), o.State)
 	for _, row := range []struct {
 		name  string
@@ -191,7 +192,7 @@ func (c *proposalReject) Run(ctx context.Context, p *term.Program) error {
 // decide sets the status of the proposal to approved or rejected.
 func (c *proposalID) decide(ctx context.Context, p *term.Program, status string) error {
 	return c.with(ctx, p, func(s *server.Session) error {
-		a, err := improvingOf(s).SetStatus(ctx, c.ID, status)
+		a, err := s.ChangeProposal(ctx, c.ID, api.ProposalChange{Status: &status})
 		if err != nil {
 			return err
 		}

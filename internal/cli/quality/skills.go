@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -55,16 +56,16 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 		if c.Merged && !p.JSON && len(skills) > 0 {
 			return c.printMerged(ctx, p, s, skills)
 		}
-		return term.List[client.ListedSkill]{
+		return term.List[api.ListedSkill]{
 			None: c.none(),
 			Head: "SKILL\tSTATUS\tPASS RATE\tBASIS\tTRIGGER RATE\tCOST PER USE\tSESSIONS\tLAST SEEN",
-			Row: func(s client.ListedSkill) []any {
+			Row: func(s api.ListedSkill) []any {
 				var perUse *float64
 				if s.Cost != nil {
 					perUse = s.Cost.PerUseP50
 				}
 				return []any{
-					term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval), term.OrDash(s.PassRateBasis),
+					term.Plain(s.Name), s.Status, term.Rate(s.PassRate, nil), term.BasisWord(s.PassRateBasis),
 					term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt),
 				}
 			},
@@ -74,18 +75,18 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 
 // printMerged prints which skills others are merged into. Merged skills have no figures
 // of their own, so the usual columns would be empty.
-func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server.Session, merged []client.ListedSkill) error {
+func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server.Session, merged []api.ListedSkill) error {
 	all, err := s.Skills(ctx, client.SkillFilter{})
 	if err != nil {
 		return err
 	}
 	names := map[string]string{}
 	for _, k := range all {
-		names[k.ID] = k.Name
+		names[k.SkillID] = k.Name
 	}
-	return term.List[client.ListedSkill]{
+	return term.List[api.ListedSkill]{
 		Head: "SKILL\tMERGED INTO",
-		Row: func(k client.ListedSkill) []any {
+		Row: func(k api.ListedSkill) []any {
 			return []any{term.Plain(k.Name), term.Plain(cmp.Or(names[*k.MergedInto], *k.MergedInto))}
 		},
 	}.Print(p, merged)
@@ -170,7 +171,7 @@ func agreement(c client.Calibration) string {
 // printSkill prints a skill and its days, without those that had no activity. target is
 // the name of the skill that this one is merged into, or "", and judge is the agreement
 // of its judge with people, or "". Hundreds of empty days would hide the others.
-func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
+func printSkill(w io.Writer, detail api.SkillDetail, target, judge string) {
 	s := detail.Skill
 	fmt.Fprintf(w, "Skill\t%s\n", term.Plain(s.Name))
 	fmt.Fprintf(w, "Status\t%s\n", s.Status)
@@ -211,7 +212,7 @@ func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 
 // triggerBasis formats which sessions the trigger rate is a share of: those that
 // offered the skill, or, where offers are unknown, those that considered it.
-func triggerBasis(s client.Skill) string {
+func triggerBasis(s api.Skill) string {
 	switch {
 	case s.TriggerRateBasis == nil:
 		return ""
@@ -233,7 +234,7 @@ type skillsHide struct {
 // Run hides a skill from lists, alerts and pending proposals. Its data stays.
 func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
-		func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
+		func(s *server.Session) (api.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
 		func(name string) string {
 			return term.Plain(name) + " is hidden: lists, alerts and pending proposals leave it out. " +
 				"`whetstone skills unhide` shows it again."
@@ -249,7 +250,7 @@ type skillsUnhide struct {
 // Run shows a hidden skill again.
 func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
-		func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
+		func(s *server.Session) (api.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
 		func(name string) string { return term.Plain(name) + " is listed again." })
 }
 
@@ -264,7 +265,7 @@ type skillsMerge struct {
 // moved by a job.
 func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
-		func(s *server.Session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
+		func(s *server.Session) (api.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
 		func(name string) string {
 			return fmt.Sprintf("Merged %s into %s. What was reported before is moved in the background. "+
 				"`whetstone skills unmerge` undoes it.", term.Plain(name), term.Plain(c.Into))
@@ -280,7 +281,7 @@ type skillsUnmerge struct {
 // Run undoes a merge. Old reports are moved back by a job.
 func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
-		func(s *server.Session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
+		func(s *server.Session) (api.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
 		func(name string) string {
 			return term.Plain(name) + " counts for itself again. What was reported before is moved back in the background."
 		})
@@ -289,7 +290,7 @@ func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 // changeSkill changes a skill, and prints the changed skill as JSON or the text of
 // done for people. A name that is not found gets advice on how to find it.
 func changeSkill(
-	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error),
+	f *server.Flags, p *term.Program, name string, do func(*server.Session) (api.SkillDetail, error),
 	done func(name string) string,
 ) error {
 	return f.WithSession(p, func(s *server.Session) error {

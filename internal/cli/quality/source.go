@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -24,6 +25,7 @@ type sourceCommands struct {
 	Upload sourceUpload `cmd:"" help:"Upload the skill in a folder."`
 	Sync   sourceSync   `cmd:"" help:"Read the repository of a cloud source."`
 	Review sourceReview `cmd:"" help:"Accept or reject a suggested test case."`
+	Drafts sourceDrafts `cmd:"" help:"Add the accepted test cases that are drafts to a suite."`
 }
 
 // sourceList has the filter of the list.
@@ -39,10 +41,10 @@ func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return term.List[client.Source]{
+		return term.List[api.ListedSource]{
 			None: "No cloud sources.",
 			Head: "SOURCE\tLABEL\tTYPE\tCREATED",
-			Row: func(source client.Source) []any {
+			Row: func(source api.ListedSource) []any {
 				return []any{source.ID, term.Plain(source.Label), source.SourceType, term.Day(&source.CreatedAt)}
 			},
 		}.Print(p, sources)
@@ -73,7 +75,7 @@ func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
 
 // printSource prints a source for people. Commands name a source by its label, so
 // that comes first.
-func printSource(w io.Writer, d client.SourceDetail) {
+func printSource(w io.Writer, d api.SourceDetail) {
 	fmt.Fprintf(w, "Source\t%s\n", term.Plain(d.Label))
 	if d.RepoFullName != "" {
 		fmt.Fprintf(w, "Repository\t%s, %s, %s\n", term.Plain(d.RepoFullName), term.Plain(d.DefaultBranch),
@@ -98,7 +100,7 @@ func printSource(w io.Writer, d client.SourceDetail) {
 
 // printSnapshot prints a snapshot with the findings of its validation; info is left
 // out. Info is for --json: most of it needs no action.
-func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationReport) {
+func printSnapshot(w io.Writer, s api.Snapshot, reports []api.ValidationReport) {
 	fmt.Fprintf(w, "Snapshot\t%s, %s, SHA-256 %s\n", term.Count(s.FileCount, "file"), term.Size(s.TotalBytes), s.ContentHash)
 	for _, r := range reports {
 		fmt.Fprintf(w, "Validation\t%s: %s, %s\n", r.Status, term.Count(r.Counts.Error, "error"),
@@ -181,7 +183,7 @@ func skillOf(ctx context.Context, s *server.Session, packed server.PackedFolder)
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
 		return "", nil
 	}
-	return known.Skill.ID, err
+	return known.Skill.SkillID, err
 }
 
 // sourceSync selects a source.
@@ -201,12 +203,7 @@ func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		// The same shape as the reply of the API.
-		out := struct {
-			Snapshot client.Snapshot           `json:"snapshot"`
-			Reports  []client.ValidationReport `json:"validationReports"`
-		}{taken.Snapshot, taken.Reports}
-		return p.Print(out, func(w io.Writer) { printSnapshot(w, taken.Snapshot, taken.Reports) })
+		return p.Print(taken, func(w io.Writer) { printSnapshot(w, taken.Snapshot, taken.Reports) })
 	})
 }
 
@@ -248,14 +245,14 @@ func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
 
 // decide records the decision. It sends the suggestion back as the caller saw it: a
 // suggestion that is no longer pending is not found.
-func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Review, error) {
+func (c *sourceReview) decide(ctx context.Context, s *server.Session) (api.Review, error) {
 	detail, err := s.Source(ctx, c.ID)
 	if err != nil {
-		return client.Review{}, err
+		return api.Review{}, err
 	}
-	i := slices.IndexFunc(detail.Suggestions, func(one client.Suggestion) bool { return one.ID == c.Suggestion })
+	i := slices.IndexFunc(detail.Suggestions, func(one api.Suggestion) bool { return one.ID == c.Suggestion })
 	if i < 0 {
-		return client.Review{}, fault.New(fault.NotFound,
+		return api.Review{}, fault.New(fault.NotFound,
 			"No suggestion %s is pending; `whetstone source show` lists them", c.Suggestion)
 	}
 	// The server compares it: a job may have derived it anew since.
@@ -263,7 +260,7 @@ func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Re
 	if c.Suite != "" {
 		suite, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
-			return client.Review{}, err
+			return api.Review{}, err
 		}
 		_, review, err := s.ApplySuggestion(ctx, c.ID, suggestion, suite)
 		return review, err
@@ -273,4 +270,38 @@ func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Re
 		status = "accepted"
 	}
 	return s.ReviewSuggestion(ctx, c.ID, suggestion, status)
+}
+
+// sourceDrafts says where the drafts go.
+type sourceDrafts struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
+	Suite        string `env:"-" xor:"suite" placeholder:"SUITE" help:"Suite to add them to (name or id); the newest of the source when empty, or else a new one."`
+	NewSuite     string `env:"-" xor:"suite" placeholder:"NAME" help:"Create a suite with this name for them."`
+}
+
+// Run adds all drafts of a source to a suite. A second run adds nothing.
+func (c *sourceDrafts) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		var in api.NewDraftCases
+		if c.Suite != "" {
+			if in.SuiteID, err = s.SuiteID(ctx, c.Suite); err != nil {
+				return err
+			}
+		}
+		if c.NewSuite != "" {
+			in.NewSuite = &api.NamedSuite{Name: c.NewSuite}
+		}
+		applied, err := s.ApplyDrafts(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		return p.Print(applied, func(w io.Writer) {
+			fmt.Fprintf(w, "Added %s to suite %s, which had %d already.\n", term.Count(applied.Added, "case"), applied.SuiteID, applied.Already)
+		})
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -77,7 +78,7 @@ func lookOnce(ctx context.Context, s *server.Session, c Candidate) (Outcome, str
 	if err != nil {
 		return Waiting, "", err
 	}
-	var r versionReview
+	var r api.VersionReview
 	if err := s.Call(ctx, http.MethodGet, approvalsPath(c.EntryID, c.Version), nil, &r); err != nil {
 		return Waiting, "", err
 	}
@@ -120,7 +121,7 @@ func verdictOf(g client.Gate) (Outcome, bool) {
 }
 
 // rejectionText formats who rejected the version, and why.
-func rejectionText(r versionReview) string {
+func rejectionText(r api.VersionReview) string {
 	for _, a := range r.Approvals {
 		if a.Decision == "reject" && a.Counts {
 			text := a.Name + " rejected it"

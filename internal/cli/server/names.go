@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -38,20 +39,20 @@ func (s *Session) SuiteID(ctx context.Context, name string) (string, error) {
 
 // EvalSubject returns the skill that --source or --entry names. One of them is
 // required. version "" means the current one of the entry.
-func (s *Session) EvalSubject(ctx context.Context, source, entry, version string) (client.EvalSubject, error) {
+func (s *Session) EvalSubject(ctx context.Context, source, entry, version string) (api.EvalSubject, error) {
 	// The commands let kong refuse both flags at once, so the order does not matter.
 	if source != "" {
 		id, err := s.SourceID(ctx, source)
-		return client.EvalSubject{SourceID: id}, err
+		return api.EvalSubject{SourceID: id}, err
 	}
 	if entry == "" {
-		return client.EvalSubject{}, fault.Invalid("entry", "name what to test with --entry or --source")
+		return api.EvalSubject{}, fault.Invalid("entry", "name what to test with --entry or --source")
 	}
 	if IsID(entry) {
-		return client.EvalSubject{EntryID: entry, Version: version}, nil
+		return api.EvalSubject{EntryID: entry, Version: version}, nil
 	}
 	found, err := s.EntryByName(ctx, entry)
-	return client.EvalSubject{EntryID: found.ID, Version: version}, err
+	return api.EvalSubject{EntryID: found.ID, Version: version}, err
 }
 
 // ID is Pick for a list that is only requested if name is not an id.
@@ -93,8 +94,8 @@ func Pick[T any](thing, command, name string, all []T, names func(T) (string, []
 		strings.Join(ids, ", "))
 }
 
-// SourceID resolves the label or the repository of a cloud source to its id; an id,
-// also with the prefix "src_", and "" stay as they are.
+// SourceID resolves the label of a cloud source to its id; an id, also with the prefix
+// "src_", and "" stay as they are. Lists of sources do not have their repositories.
 func (s *Session) SourceID(ctx context.Context, name string) (string, error) {
 	if name == "" || IsID(strings.TrimPrefix(name, "src_")) {
 		return name, nil
@@ -103,8 +104,8 @@ func (s *Session) SourceID(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Pick("cloud source", "source list", name, all, func(one client.Source) (string, []string) {
-		return one.ID, []string{one.Label, one.RepoFullName}
+	return Pick("cloud source", "source list", name, all, func(one api.ListedSource) (string, []string) {
+		return one.ID, []string{one.Label}
 	})
 }
 

@@ -3,6 +3,8 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -26,7 +28,7 @@ func (f PackedFolder) Close() { _ = f.Package.Close() } // opened for reading on
 func PackFolder(ctx context.Context, dir string) (PackedFolder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return PackedFolder{}, fault.Invalid("dir", "dir: %s", err)
+		return PackedFolder{}, FolderError(dir, err)
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
 	var archive bytes.Buffer
@@ -37,4 +39,13 @@ func PackFolder(ctx context.Context, dir string) (PackedFolder, error) {
 	}
 	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive.Bytes()), packed.Size, limits)
 	return PackedFolder{packed, archive.Bytes(), pkg}, err
+}
+
+// FolderError says why the folder of a skill cannot be read, and what to do if there is
+// none.
+func FolderError(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Invalid("dir", "There is no folder %s: name the folder of a skill, or make one with `whetstone init NAME`", dir)
+	}
+	return fault.Invalid("dir", "The folder %s cannot be read: %s", dir, err)
 }

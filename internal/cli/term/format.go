@@ -45,6 +45,15 @@ func OrDash(s *string) string {
 	return Plain(*s)
 }
 
+// BasisWord names what a grade rests on: "reported" for what the API calls pushed, as on the
+// pages, and a dash for none.
+func BasisWord(basis *string) string {
+	if basis != nil && *basis == "pushed" {
+		return "reported"
+	}
+	return OrDash(basis)
+}
+
 // Size formats a number of bytes, e.g. "1.5 MiB". It knows no larger unit.
 func Size(n int64) string {
 	switch {
@@ -106,7 +115,7 @@ func Basis(graded map[string]int64, rates map[string]float64) string {
 	for _, name := range []string{"person", "pushed", "judge", "outcome"} {
 		if n := graded[name]; n > 0 {
 			rate := rates[name]
-			parts = append(parts, fmt.Sprintf("%s %s of %d", name, Percent(&rate), n))
+			parts = append(parts, fmt.Sprintf("%s %s of %d", BasisWord(&name), Percent(&rate), n))
 		}
 	}
 	if len(parts) == 0 {

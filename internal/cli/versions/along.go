@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
@@ -14,12 +15,12 @@ import (
 // installAlong installs the skills of a plan, and records in the lock file which skill
 // requires which. A failure of one skill does not affect the others: its outcome has
 // the reason. See installPlan.mark for all.
-func installAlong(ctx context.Context, i *installer, plan installPlan, all bool) ([]alongOutcome, error) {
+func installAlong(ctx context.Context, i *installer, plan api.InstallPlan, all bool) ([]alongOutcome, error) {
 	noteWarnings(i.Program, plan.Warnings)
 	before := i.skills()
 	// The records as they were before, so that decide and mark see what was already
 	// there.
-	outcomes := plan.decide(before, i.Server)
+	outcomes := decideAlong(plan, before, i.Server)
 	for n := range outcomes {
 		o, needed := &outcomes[n], plan.Skills[n]
 		// The plan has decided already, e.g. that the skill is up to date.
@@ -45,7 +46,7 @@ func installAlong(ctx context.Context, i *installer, plan installPlan, all bool)
 			i.record(ctx, t)
 		}
 	}
-	unneeded, err := plan.mark(i, before, i.Server, all)
+	unneeded, err := markRequired(plan, i, before, i.Server, all)
 	for _, name := range unneeded {
 		i.Program.Note("%s was installed for other skills, and no skill here requires it any more", term.Plain(name))
 	}
@@ -62,7 +63,7 @@ func (c *installCommand) along(ctx context.Context, i *installer, t installTarge
 	if err := i.put(t.Name, r); err != nil || c.NoRequires {
 		return nil, err
 	}
-	plan, err := askPlan(ctx, i.Session, []plannedVersion{{EntryID: t.EntryID, Version: t.Version}})
+	plan, err := askPlan(ctx, i.Session, []api.PlannedSkill{{EntryID: t.EntryID, Version: t.Version}})
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +72,12 @@ func (c *installCommand) along(ctx context.Context, i *installer, t installTarge
 
 // planOf asks the server what skills of a folder require, all of them or the named
 // ones. Skills from other servers and those installed with --no-requires are left out.
-func planOf(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) (installPlan, error) {
-	var versions []plannedVersion
+func planOf(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) (api.InstallPlan, error) {
+	var versions []api.PlannedSkill
 	// The server sorts the plan, so the order of the map does not matter.
 	for name, r := range skills {
 		if r.Server == s.Server && !r.NoRequires && (len(names) == 0 || slices.Contains(names, name)) {
-			versions = append(versions, plannedVersion{EntryID: r.EntryID, Version: r.Version})
+			versions = append(versions, api.PlannedSkill{EntryID: r.EntryID, Version: r.Version})
 		}
 	}
 	return askPlan(ctx, s, versions)
@@ -98,7 +99,7 @@ func (c *syncCommand) wouldAlong(
 		after[o.Name] = r
 	}
 	plan, err := planOf(ctx, s, after, c.Names)
-	for _, o := range plan.decide(after, s.Server) {
+	for _, o := range decideAlong(plan, after, s.Server) {
 		if o.Status == "" {
 			o.Status = alongWouldInstall
 		}

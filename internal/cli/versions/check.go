@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
@@ -55,7 +54,7 @@ func (c *checkCommand) check(ctx context.Context) (lint.Report, error) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return lint.Report{}, fault.Invalid("dir", "dir: %s", err)
+		return lint.Report{}, server.FolderError(c.Dir, err)
 	}
 	// A finding rather than an error, e.g. where a pre-commit hook passes a file.
 	if !info.IsDir() {

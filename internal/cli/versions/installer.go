@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
@@ -126,7 +127,7 @@ func (i *installer) record(ctx context.Context, t installTarget) bool {
 	if refused {
 		return false
 	}
-	_, err := i.RecordInstall(ctx, t.EntryID, client.NewInstallation{
+	_, err := i.RecordInstall(ctx, t.EntryID, api.NewInstallation{
 		InstallPath: i.pathOf(t.Name), DeviceID: i.device, ContentHash: t.Hash,
 	})
 	if err == nil {

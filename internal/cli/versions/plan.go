@@ -8,42 +8,22 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// A plannedVersion is a skill that is installed or about to be, as the API takes it.
-type plannedVersion struct {
-	EntryID string `json:"entry_id"`
-	Version string `json:"version"`
-}
-
-// An installPlan is the server's answer to which skills have to be installed with
-// others. The server resolves requirements, so that clients need not.
-type installPlan struct {
-	Skills   []neededSkill     `json:"skills"`   // to install, dependencies included
-	Required []requirementEdge `json:"required"` // edges among the skills that were asked about
-	Warnings []string          `json:"warnings"`
-}
-
-// A requirementEdge reports that one of the skills that were asked about requires
-// another one of them: RequiredBy is a name.
-type requirementEdge struct {
-	EntryID    string `json:"entry_id"`
-	RequiredBy string `json:"required_by"`
-}
-
 // askPlan returns the plan for skills, in one request. A server that does not have this
 // route yet plans nothing, which is not an error.
-func askPlan(ctx context.Context, s *server.Session, skills []plannedVersion) (plan installPlan, err error) {
+func askPlan(ctx context.Context, s *server.Session, skills []api.PlannedSkill) (plan api.InstallPlan, err error) {
 	if len(skills) == 0 {
 		return plan, nil
 	}
 	err = s.Call(ctx, http.MethodPost, "/api/v1/registry/requirements", map[string]any{"skills": skills}, &plan)
 	if status := client.Status(err); status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
-		return installPlan{}, nil
+		return api.InstallPlan{}, nil
 	}
 	return plan, err
 }
@@ -71,10 +51,10 @@ type alongOutcome struct {
 	Note         string      `json:"note,omitempty"`
 }
 
-// decide returns an outcome for each skill of the plan, given the records of the
+// decideAlong returns an outcome for each skill of the plan, given the records of the
 // folder. One without a status is to be installed. A name that another skill has
 // already is never replaced: it would overwrite that skill's folder.
-func (p installPlan) decide(folder map[string]install.Record, address string) []alongOutcome {
+func decideAlong(p api.InstallPlan, folder map[string]install.Record, address string) []alongOutcome {
 	all := make([]alongOutcome, len(p.Skills))
 	taken := map[string]bool{}
 	for i, n := range p.Skills {
@@ -97,12 +77,12 @@ func (p installPlan) decide(folder map[string]install.Record, address string) []
 	return all
 }
 
-// mark writes to the lock file which skills are required by which; before are its
+// markRequired writes to the lock file which skills are required by which; before are its
 // records before the installation. all reports that the plan is for all skills of the
 // folder, so that marks that it does not confirm are outdated. It returns the skills
 // that were installed for others and are no longer required.
-func (p installPlan) mark(
-	folder *installer, before map[string]install.Record, address string, all bool,
+func markRequired(
+	p api.InstallPlan, folder *installer, before map[string]install.Record, address string, all bool,
 ) (unneeded []string, err error) {
 	by := map[string][]string{} // names of the requiring skills, by entry
 	for _, n := range p.Skills {

@@ -127,7 +127,7 @@ func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack 
 	if err != nil {
 		return err
 	}
-	entry := grant.Entry.listed()
+	entry := listedEntry(grant.Entry)
 	if pack.version == "" && entry.CurrentVersion != nil {
 		pack.version = nextVersion([]client.Version{{Version: entry.CurrentVersion.Version}})
 	}

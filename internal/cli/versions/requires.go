@@ -8,58 +8,15 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// A requiredSkill is a version of an entry, as the API describes it.
-type requiredSkill struct {
-	EntryID      string `json:"entry_id"`
-	Name         string `json:"name"`
-	Organisation string `json:"organisation"`
-	Version      string `json:"version"`
-	ContentHash  string `json:"content_hash"`
-}
-
-// A requirement is one that a SKILL.md declares, as the API describes it. Organisation
-// and Range are nil if it names none; Skill is nil if nothing meets it.
-type requirement struct {
-	Name         string         `json:"name"`
-	Organisation *string        `json:"organisation"`
-	Range        *string        `json:"range"`
-	State        string         `json:"state"` // met, missing, unmet or withdrawn
-	Problem      *string        `json:"problem"`
-	Skill        *requiredSkill `json:"skill"`
-}
-
-// A neededSkill is a skill that others require, with its own requirements. Graphs have
-// shared nodes, so the API sends each skill once.
-type neededSkill struct {
-	requiredSkill
-	RequiredBy []string      `json:"required_by"`
-	Requires   []requirement `json:"requires"`
-}
-
-// A requirementsView is one skill with both directions of its requirements: Requires
-// are its own, Skills are all that it needs directly or indirectly, RequiredBy are its
-// dependents. Truncated reports that there are more than the API sends.
-type requirementsView struct {
-	requiredSkill
-	Requires   []requirement `json:"requires"`
-	Skills     []neededSkill `json:"skills"`
-	RequiredBy []struct {
-		requiredSkill
-		Range *string `json:"range"`
-		State string  `json:"state"`
-	} `json:"required_by"`
-	Warnings  []string `json:"warnings"`
-	Truncated bool     `json:"truncated"`
-}
-
 // requirementsOf returns the requirements of a version of an entry; version "" means
 // the current one.
-func requirementsOf(ctx context.Context, s *server.Session, entryID, version string) (v requirementsView, err error) {
+func requirementsOf(ctx context.Context, s *server.Session, entryID, version string) (v api.Requirements, err error) {
 	path := "/api/v1/registry/" + url.PathEscape(entryID) + "/requirements?" + url.Values{"version": {version}}.Encode()
 	return v, s.Call(ctx, http.MethodGet, path, nil, &v)
 }
@@ -89,14 +46,14 @@ func (c *requiresCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(v, func(w io.Writer) { v.write(w) })
+		return p.Print(v, func(w io.Writer) { writeRequirements(w, v) })
 	})
 }
 
-// write prints the view for people.
-func (v requirementsView) write(w io.Writer) {
+// writeRequirements prints them for people.
+func writeRequirements(w io.Writer, v api.Requirements) {
 	fmt.Fprintf(w, "%s %s\n", term.Plain(v.Name), term.Plain(v.Version))
-	t := requirementTree{w: w, requires: map[string][]requirement{}, shown: map[string]bool{v.EntryID: true}}
+	t := requirementTree{w: w, requires: map[string][]api.Requirement{}, shown: map[string]bool{v.EntryID: true}}
 	for _, n := range v.Skills {
 		t.requires[n.EntryID] = n.Requires
 	}
@@ -113,7 +70,8 @@ func (v requirementsView) write(w io.Writer) {
 	}
 	fmt.Fprintln(w, "Required by:")
 	for _, d := range v.RequiredBy {
-		line := fmt.Sprintf("  %s %s", term.Plain(requires.Label(v.other(d.Organisation), d.Name)), term.Plain(d.Version))
+		label := requires.Label(otherOrganisation(v, d.Organisation), d.Name)
+		line := fmt.Sprintf("  %s %s", term.Plain(label), term.Plain(d.Version))
 		if d.Range != nil {
 			line += ", needs " + term.Plain(*d.Range)
 		}
@@ -124,9 +82,9 @@ func (v requirementsView) write(w io.Writer) {
 	}
 }
 
-// other returns the name of an organisation, or "" if it is the skill's own, which
+// otherOrganisation returns the name of an organisation, or "" if it is the skill's own, which
 // labels leave out.
-func (v requirementsView) other(org string) string {
+func otherOrganisation(v api.Requirements, org string) string {
 	if org == v.Organisation {
 		return ""
 	}
@@ -137,15 +95,15 @@ func (v requirementsView) other(org string) string {
 // are written once, so that cycles and shared dependencies end.
 type requirementTree struct {
 	w        io.Writer
-	requires map[string][]requirement // requirements by entry id
-	shown    map[string]bool          // entries whose requirements were written
+	requires map[string][]api.Requirement // requirements by entry id
+	shown    map[string]bool              // entries whose requirements were written
 }
 
 // maxTreeDepth is the depth from which on the tree is cut off.
 const maxTreeDepth = 20
 
 // write writes one level of the tree, and recursively the levels below it.
-func (t requirementTree) write(all []requirement, indent string) {
+func (t requirementTree) write(all []api.Requirement, indent string) {
 	for i, r := range all {
 		branch, below := "├── ", "│   "
 		if i == len(all)-1 {
@@ -162,7 +120,7 @@ func (t requirementTree) write(all []requirement, indent string) {
 		if r.Skill != nil && t.shown[r.Skill.EntryID] {
 			again = ", see above"
 		}
-		fmt.Fprintf(t.w, "%s%s%s: %s%s\n", indent, branch, term.Plain(label), term.Plain(r.state()), again)
+		fmt.Fprintf(t.w, "%s%s%s: %s%s\n", indent, branch, term.Plain(label), term.Plain(requirementState(r)), again)
 		if r.Skill == nil || t.shown[r.Skill.EntryID] || len(indent) > maxTreeDepth*len(below) {
 			continue
 		}
@@ -171,8 +129,8 @@ func (t requirementTree) write(all []requirement, indent string) {
 	}
 }
 
-// state formats what meets the requirement: a version, or the problem.
-func (r requirement) state() string {
+// requirementState formats what meets the requirement: a version, or the problem.
+func requirementState(r api.Requirement) string {
 	switch {
 	case r.State == "met" && r.Skill != nil:
 		return r.Skill.Version
@@ -195,7 +153,7 @@ func noteDependents(ctx context.Context, p *term.Program, s *server.Session, ent
 	}
 	var names, unmet []string
 	for _, d := range v.RequiredBy {
-		label := requires.Label(v.other(d.Organisation), d.Name)
+		label := requires.Label(otherOrganisation(v, d.Organisation), d.Name)
 		names = append(names, label)
 		if d.State != "met" {
 			unmet = append(unmet, label)

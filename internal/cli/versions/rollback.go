@@ -46,7 +46,7 @@ func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 				return err
 			}
 			if c.List {
-				return p.Print(choices, func(w io.Writer) { printChoices(w, choices) })
+				return p.Print(choices, func(w io.Writer) { printChoices(w, c.Name, choices) })
 			}
 			if !c.confirm(ctx, p, entry, choices) {
 				return fault.New(fault.Conflict, "Nothing was changed")
@@ -84,7 +84,7 @@ func (c *rollbackCommand) apply(ctx context.Context, s *server.Session, entryID 
 // too. It writes to standard error, as standard output has only the result.
 func (c *rollbackCommand) confirm(ctx context.Context, p *term.Program, entry client.Entry, choices client.Choices) bool {
 	w := tabwriter.NewWriter(p.Stderr, 0, 0, 2, ' ', 0)
-	printChoices(w, choices)
+	printChoices(w, c.Name, choices)
 	// The question is asked even if the table could not be written.
 	_ = w.Flush()
 	question := fmt.Sprintf("Roll %s back to %s? Installations follow with their next sync.", entry.Name,
@@ -103,7 +103,7 @@ func (c *rollbackCommand) confirm(ctx context.Context, p *term.Program, entry cl
 
 // printChoices prints the current version and those to go back to as a table.
 // Figures are of each version alone, so that a person can compare them.
-func printChoices(w io.Writer, all client.Choices) {
+func printChoices(w io.Writer, name string, all client.Choices) {
 	fmt.Fprintln(w, "VERSION\tPASS RATE\tBASIS\tGRADED\tSESSIONS\tCOST PER USE\tWAS CURRENT\tSTATE")
 	if all.Current != nil {
 		printChoice(w, *all.Current, "current")
@@ -121,7 +121,7 @@ func printChoices(w io.Writer, all client.Choices) {
 		printChoice(w, choice, state)
 	}
 	if all.Undo != nil {
-		fmt.Fprintf(w, "\n`whetstone rollback --undo` makes %s current again.\n", term.Plain(all.Undo.FromVersion))
+		fmt.Fprintf(w, "\n`whetstone rollback %s --undo` makes %s current again.\n", term.Plain(name), term.Plain(all.Undo.FromVersion))
 	}
 	if all.ForwardOnlyClients {
 		fmt.Fprintln(w, "\nIt is installed by clients that never go down to a lower version: use --roll-forward.")
@@ -143,5 +143,5 @@ func printChoice(w io.Writer, c client.Choice, state string) {
 		}
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", term.Plain(c.Version), term.Rate(c.PassRate, c.PassRateInterval),
-		term.OrDash(c.PassRateBasis), c.GradedSessions, c.Sessions, term.Dollars(cost), tenure, state)
+		term.BasisWord(c.PassRateBasis), c.GradedSessions, c.Sessions, term.Dollars(cost), tenure, state)
 }

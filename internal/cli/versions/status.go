@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -36,7 +37,7 @@ type installedSkill struct {
 	name   string
 	record install.Record
 	state  install.State
-	latest *client.SyncEntry // nil if this server has no such entry
+	latest *api.SyncEntry // nil if this server has no such entry
 }
 
 // drift compares in this order because a skill may be several of them: edits come
@@ -122,7 +123,7 @@ func compareInstalled(
 	if err != nil {
 		return nil, err
 	}
-	latest := map[string]*client.SyncEntry{}
+	latest := map[string]*api.SyncEntry{}
 	for _, e := range entries {
 		latest[e.EntryID] = &e
 	}

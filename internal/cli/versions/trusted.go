@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -36,24 +37,11 @@ type trustedFlags struct {
 type publishGrant struct {
 	*server.Session
 	ExpiresAt time.Time
-	Entry     grantedEntry
+	Entry     api.GrantedEntry
 }
 
-// A grantedEntry is the entry that a grant is for, as the API describes it. It is sent
-// with the grant, as the key may not read the registry.
-type grantedEntry struct {
-	ID             string  `json:"id"`
-	Name           string  `json:"name"`
-	Organisation   string  `json:"organisation"`
-	EntryType      string  `json:"entry_type"`
-	Visibility     string  `json:"visibility"`
-	CurrentVersion *string `json:"current_version"`
-	ContentHash    *string `json:"content_hash"`
-	Repository     string  `json:"repository"`
-}
-
-// listed converts the entry to the type that pushVersion takes.
-func (e grantedEntry) listed() client.ListedEntry {
+// listedEntry converts the entry to the type that pushVersion takes.
+func listedEntry(e api.GrantedEntry) client.ListedEntry {
 	out := client.ListedEntry{OwnedEntry: client.OwnedEntry{Entry: client.Entry{
 		ID: e.ID, Name: e.Name, EntryType: e.EntryType, Visibility: e.Visibility,
 	}}}
@@ -117,9 +105,9 @@ func (f *trustedFlags) exchange(ctx context.Context, p *term.Program, s *server.
 		delete(body, "name")
 	}
 	var out struct {
-		Key       string       `json:"key"`
-		ExpiresAt time.Time    `json:"expires_at"`
-		Entry     grantedEntry `json:"entry"`
+		Key       string           `json:"key"`
+		ExpiresAt time.Time        `json:"expires_at"`
+		Entry     api.GrantedEntry `json:"entry"`
 	}
 	if err := server.New(p, address, "").Call(ctx, http.MethodPost, "/api/v1/trusted-publishers/token", body, &out); err != nil {
 		return nil, explainRefusal(err, address)

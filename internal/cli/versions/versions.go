@@ -4,6 +4,7 @@ package versions
 
 // Commands are the commands of this package, in the order of the help.
 type Commands struct {
+	Init       initCommand       `cmd:"" help:"Make the folder of a new skill, with an example to edit."`
 	Check      checkCommand      `cmd:"" help:"Check the skill in a folder for errors and risks."`
 	Push       pushCommand       `cmd:"" help:"Publish the skill in a folder."`
 	List       listCommand       `cmd:"" help:"List the skills of the registry."`

@@ -14,7 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/lru"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"

@@ -91,7 +91,7 @@ func (s *Service) openByHeader(r *http.Request, sh *Shelf) error {
 // API key opens, and the id of the key.
 func (s *Service) opens(ctx context.Context, token string) (orgName, keyID string, err error) {
 	if strings.HasPrefix(token, auth.CatalogPrefix) {
-		orgName, err = s.Tokens.Open(ctx, token)
+		_, orgName, err = s.Tokens.Open(ctx, token)
 		return orgName, "", err
 	}
 	caller, err := s.Keys.Authenticate(ctx, token)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -41,16 +42,11 @@ func (s *Service) Mount(a *httpapi.API) {
 type installInput struct {
 	registry.EntryPath
 	UserAgent string `header:"User-Agent" doc:"Names the client where the body does not"`
-	Body      struct {
-		InstallPath string `json:"install_path,omitempty" example:"~/.claude/skills/pdf"`
-		DeviceID    string `json:"device_id,omitempty" example:"ada-laptop"`
-		ContentHash string `json:"content_hash,omitempty" doc:"Hash of what was installed; the current version's when omitted"`
-		Client      string `json:"client,omitempty" maxLength:"100" example:"clawhub" doc:"The program that installed it; what the User-Agent says when omitted. Rollbacks by alerts roll forward for clients that never go down to a lower version"`
-	}
+	Body      api.NewInstallation
 }
 
 type installOutput struct {
-	Installation InstallationOutput `json:"installation"`
+	Installation api.Installation `json:"installation"`
 }
 
 func (s *Service) handleInstall(ctx context.Context, in installInput) (installOutput, error) {
@@ -61,49 +57,37 @@ func (s *Service) handleInstall(ctx context.Context, in installInput) (installOu
 	return installOutput{newInstallationOutput(state)}, err
 }
 
-// memberOutput is an installation with its user. Who installed what is for the
-// organisation only, and needs a plan.
-type memberOutput struct {
-	User userOutput `json:"user"`
-	InstallationOutput
-}
-
 type installationsOutput struct {
-	Installations []memberOutput `json:"installations" nullable:"false"`
+	Installations []api.MemberInstallation `json:"installations" nullable:"false"`
 }
 
 // handleInstallations lists the installations of an entry. The list is not paged: an
 // entry has at most some installations per member.
 func (s *Service) handleInstallations(ctx context.Context, in registry.EntryPath) (installationsOutput, error) {
 	states, err := s.OfEntry(ctx, access.From(ctx).OrgID, in.ID)
-	out := installationsOutput{make([]memberOutput, len(states))}
+	out := installationsOutput{make([]api.MemberInstallation, len(states))}
 	for i, state := range states {
-		out.Installations[i] = memberOutput{
-			userOutput{state.UserID, state.UserName, state.UserEmail}, newInstallationOutput(state),
+		out.Installations[i] = api.MemberInstallation{
+			User:         api.Installer{ID: state.UserID, Name: state.UserName, Email: state.UserEmail},
+			Installation: newInstallationOutput(state),
 		}
 	}
 	return out, err
 }
 
-// installedOutput is an installation of the caller. LatestVersion beside the
-// installed one lets a client show what is behind.
-type installedOutput struct {
-	InstallationOutput
-	Name          string `json:"name"`
-	LatestVersion string `json:"latest_version"`
-}
-
 type installedListOutput struct {
-	Installations []installedOutput `json:"installations" nullable:"false"`
+	Installations []api.InstalledEntry `json:"installations" nullable:"false"`
 }
 
 // handleInstalled lists the caller's own installations. It needs no plan: people
 // always see their own.
 func (s *Service) handleInstalled(ctx context.Context, _ struct{}) (installedListOutput, error) {
 	states, err := s.OfCaller(ctx, access.From(ctx))
-	out := installedListOutput{make([]installedOutput, len(states))}
+	out := installedListOutput{make([]api.InstalledEntry, len(states))}
 	for i, state := range states {
-		out.Installations[i] = installedOutput{newInstallationOutput(state), state.EntryName, state.LatestVersion}
+		out.Installations[i] = api.InstalledEntry{
+			Installation: newInstallationOutput(state), Name: state.EntryName, LatestVersion: state.LatestVersion,
+		}
 	}
 	return out, err
 }
@@ -122,28 +106,15 @@ type syncInput struct {
 }
 
 type syncOutput struct {
-	Entries []syncEntryOutput `json:"entries" nullable:"false"`
-}
-
-// syncEntryOutput says whether one installation is current. CurrentVersion is null
-// for content that is no version of the entry.
-type syncEntryOutput struct {
-	EntryID           string        `json:"entry_id"`
-	Name              string        `json:"name"`
-	HasUpdate         bool          `json:"has_update"`
-	CurrentVersion    *string       `json:"current_version"`
-	LatestVersion     string        `json:"latest_version"`
-	LatestContentHash string        `json:"latest_content_hash"`
-	DownloadURL       string        `json:"download_url,omitempty" doc:"Works without a key until expires_at"`
-	ExpiresAt         *httpapi.Time `json:"expires_at,omitempty"`
+	Entries []api.SyncEntry `json:"entries" nullable:"false"`
 }
 
 // newSyncOutput converts the results of a sync. Results keep the order of the items,
 // without those that the caller may not see.
 func newSyncOutput(results []SyncResult) syncOutput {
-	out := syncOutput{make([]syncEntryOutput, len(results))}
+	out := syncOutput{make([]api.SyncEntry, len(results))}
 	for i, r := range results {
-		out.Entries[i] = syncEntryOutput{
+		out.Entries[i] = api.SyncEntry{
 			EntryID: r.EntryID, Name: r.Name, HasUpdate: r.HasUpdate, CurrentVersion: r.Current, LatestVersion: r.Latest,
 			LatestContentHash: r.LatestHash, DownloadURL: r.DownloadURL, ExpiresAt: httpapi.NullTime(r.ExpiresAt),
 		}
@@ -211,32 +182,13 @@ func (s *Service) handleSyncCheck(ctx context.Context, in syncCheckInput) (syncO
 	return newSyncOutput(results), err
 }
 
-type userOutput struct {
-	ID    string `json:"id" format:"uuid"`
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
-// InstallationOutput is an installation on the wire.
-type InstallationOutput struct {
-	ID          string       `json:"id" format:"uuid"`
-	EntryID     string       `json:"entry_id" format:"uuid"`
-	Version     *string      `json:"version"`
-	ContentHash *string      `json:"content_hash"`
-	InstallPath *string      `json:"install_path"`
-	DeviceID    *string      `json:"device_id"`
-	Client      *string      `json:"client" doc:"The program that installed it, without its version"`
-	SyncStatus  SyncStatus   `json:"sync_status" enum:"up_to_date,behind,modified,unknown"`
-	InstalledAt httpapi.Time `json:"installed_at"`
-	LastSeenAt  httpapi.Time `json:"last_seen_at"`
-}
-
 // newInstallationOutput converts an installation. The database has empty texts where
 // the API has null.
-func newInstallationOutput(i State) InstallationOutput {
-	return InstallationOutput{
+func newInstallationOutput(i State) api.Installation {
+	return api.Installation{
 		ID: i.ID, EntryID: i.EntryID, Version: i.Version, ContentHash: orNull(i.ContentHash),
-		InstallPath: orNull(i.InstallPath), DeviceID: orNull(i.DeviceID), Client: orNull(i.Client), SyncStatus: i.Status(),
+		InstallPath: orNull(i.InstallPath), DeviceID: orNull(i.DeviceID), Client: orNull(i.Client),
+		SyncStatus:  string(i.Status()),
 		InstalledAt: httpapi.Time(i.InstalledAt), LastSeenAt: httpapi.Time(i.LastSeenAt),
 	}
 }

@@ -25,7 +25,8 @@ type change struct {
 func lockRecords(ctx context.Context, tx *store.Tx, userID string, entryIDs []string) error {
 	in, list := tx.Dialect().In("$2", entryIDs)
 	_, err := tx.Exec(ctx, `
-		SELECT 1 FROM registry_installations WHERE user_id = $1 AND entry_id`+in+` ORDER BY id`+tx.Dialect().ForUpdate(), userID, list)
+		SELECT 1 FROM registry_installations WHERE user_id = $1 AND entry_id`+in+` ORDER BY id`+tx.Dialect().ForUpdate(),
+		userID, list)
 	return err
 }
 

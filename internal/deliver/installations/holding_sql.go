@@ -13,7 +13,8 @@ func (s *Service) Holding(
 	ctx context.Context, q store.Querier, orgID, entryID, versionID string, limit int,
 ) (total int64, some []string, err error) {
 	const holding = ` FROM registry_installations i JOIN registry_versions v ON v.id = $3
-		WHERE i.org_id = $1 AND i.entry_id = $2 AND i.content_hash IN (v.content_hash, COALESCE(v.canonical_hash, v.content_hash))`
+		WHERE i.org_id = $1 AND i.entry_id = $2 AND i.content_hash IN (v.content_hash, COALESCE(v.canonical_hash,
+			v.content_hash))`
 	rows, err := q.Query(ctx, `SELECT COUNT(*)`+holding, orgID, entryID, versionID)
 	total, err = store.One(rows, err, "Count", store.Value[int64])
 	if err != nil || total == 0 {

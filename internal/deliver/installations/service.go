@@ -112,11 +112,6 @@ func (s *Service) OfCaller(ctx context.Context, c access.Caller) ([]State, error
 	return installationsOfUser(ctx, s.DB, c)
 }
 
-// DeleteOfEntry implements registry.OnEntryDeleted.
-func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
-	return deleteOfEntry(ctx, tx, entryID)
-}
-
 // Check looks for entries whose installations are counted wrong.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "installations", rules())

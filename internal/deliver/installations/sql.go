@@ -118,9 +118,9 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 	return written, first, err
 }
 
-// deleteOfEntry leaves last reports alone: they name no entry, and a report of one
-// that is gone is ignored.
-func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+// DeleteOfEntry implements registry.OnEntryDeleted. It leaves last reports alone: they name no
+// entry, and a report of one that is gone is ignored.
+func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM installation_changes WHERE entry_id = $1`, entryID); err != nil {
 		return err
 	}

@@ -72,7 +72,8 @@ func (c command) skillsDir() string { return strings.TrimSuffix(c.SkillsDir, "/"
 // start fills the placeholders in a single pass, so that braces in the instruction itself are left
 // alone.
 func (c command) start(t task) invocation {
-	fill := strings.NewReplacer("{instruction}", t.instruction, "{model}", t.model, "{url}", t.url, "{home}", t.home, "{dir}", t.dir)
+	fill := strings.NewReplacer("{instruction}", t.instruction, "{model}", t.model, "{url}", t.url, "{home}", t.home,
+		"{dir}", t.dir)
 	in := invocation{stdin: t.instruction, env: map[string]string{
 		"MODEL_URL": t.url, "MODEL_NAME": t.model, "MODEL_KEY": placeholderKey,
 	}}

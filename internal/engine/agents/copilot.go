@@ -21,7 +21,8 @@ func (copilot) start(t task) invocation {
 	}
 	return invocation{
 		args: []string{
-			"--prompt=" + t.instruction, "--allow-all-tools", "--allow-all-paths", "--disable-builtin-mcps", "--output-format", "json",
+			"--prompt=" + t.instruction, "--allow-all-tools", "--allow-all-paths", "--disable-builtin-mcps",
+			"--output-format", "json",
 		},
 		env: map[string]string{
 			"COPILOT_PROVIDER_BASE_URL": url, "COPILOT_PROVIDER_TYPE": provider, "COPILOT_PROVIDER_API_KEY": placeholderKey,

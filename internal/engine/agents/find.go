@@ -158,7 +158,7 @@ type found struct {
 // List returns all agents that there are adapters for, by name. Each is looked for
 // once.
 func (s *Service) List(ctx context.Context) []Agent {
-	names := slices.Sorted(maps.Keys(s.adapters()))
+	names := s.Names()
 	all := make([]Agent, len(names))
 	var probes sync.WaitGroup
 	for i, name := range names {
@@ -181,10 +181,13 @@ func (s *Service) Models(agent string) ([]string, bool) {
 	return s.Gateway.Models(a.apis()...), true
 }
 
+// Names lists all agents, whether they can be run here or not.
+func (s *Service) Names() []string { return slices.Sorted(maps.Keys(s.adapters())) }
+
 // Usable lists the agents that can be run here, by name. Those without a model are
 // not looked for.
 func (s *Service) Usable(ctx context.Context) (usable []Agent) {
-	for _, name := range slices.Sorted(maps.Keys(s.adapters())) {
+	for _, name := range s.Names() {
 		if models, _ := s.Models(name); len(models) == 0 {
 			continue
 		}

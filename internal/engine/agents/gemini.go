@@ -16,7 +16,10 @@ func (gemini) skillsDir() string   { return "~/.gemini/skills" }
 
 func (gemini) start(t task) invocation {
 	return invocation{
-		args: []string{"--prompt=" + t.instruction, "--yolo", "--skip-trust", "--output-format", "stream-json", "--model", t.model},
+		args: []string{
+			"--prompt=" + t.instruction, "--yolo", "--skip-trust", "--output-format", "stream-json",
+			"--model", t.model,
+		},
 		env: map[string]string{
 			"GEMINI_API_KEY": placeholderKey, "GOOGLE_GEMINI_BASE_URL": t.url, "GEMINI_CLI_NO_RELAUNCH": "true",
 			"DO_NOT_TRACK": "1",

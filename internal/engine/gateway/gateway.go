@@ -128,7 +128,8 @@ func (m Model) upstream() (*upstream, error) {
 	case Google:
 		u.wire = google{}
 	default:
-		return nil, fault.Invalid("model-api", "model-api of %s must be %s, %s, %s or %s", m.Name, Anthropic, OpenAI, Responses, Google)
+		return nil, fault.Invalid("model-api", "model-api of %s must be %s, %s, %s or %s", m.Name, Anthropic, OpenAI,
+			Responses, Google)
 	}
 	base, err := outbound.ParseURL(m.URL)
 	if err != nil {

@@ -33,7 +33,7 @@ func Failure(resp *http.Response, err error) error {
 
 // statusError returns the error for a status of 400 or more.
 func statusError(resp *http.Response) *fault.Error {
-	if wait, limited := rateLimit(resp); limited {
+	if wait, limited := rateLimited(resp); limited {
 		return fault.New(fault.Limited,
 			"The code host's rate limit is reached; try again in %s", wait.Round(time.Second)).After(wait)
 	}
@@ -60,10 +60,10 @@ const (
 	maxWait = 24 * time.Hour
 )
 
-// rateLimit reports whether a rate limit is reached, and how long to wait: for
+// rateLimited reports whether a rate limit is reached, and how long to wait: for
 // Retry-After, until the limit is reset, or defaultWait. GitHub uses 403 for its
 // rate limits, too.
-func rateLimit(resp *http.Response) (time.Duration, bool) {
+func rateLimited(resp *http.Response) (time.Duration, bool) {
 	if resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusTooManyRequests {
 		return 0, false
 	}

@@ -227,9 +227,9 @@ func (p *payload) rerun(kind EventKind) *Rerun {
 }
 
 func jsonBody(header http.Header, body []byte) ([]byte, error) {
-	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if err != nil || media != "application/x-www-form-urlencoded" {
-		return body, nil //nolint:nilerr // a body without a type is JSON
+	media, _, _ := mime.ParseMediaType(header.Get("Content-Type")) // a body without a type is JSON
+	if media != "application/x-www-form-urlencoded" {
+		return body, nil
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil || form.Get("payload") == "" {

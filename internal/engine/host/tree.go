@@ -154,8 +154,9 @@ func refuseLFSPointer(f skillpkg.File, content io.Reader) error {
 		return nil
 	}
 	begin := make([]byte, len(lfsPointer))
-	if _, err := io.ReadFull(content, begin); err != nil || string(begin) != lfsPointer {
-		return nil //nolint:nilerr // too short to be a pointer
+	n, _ := io.ReadFull(content, begin) // a file that is too short is not a pointer
+	if string(begin[:n]) != lfsPointer {
+		return nil
 	}
 	return fault.New(fault.Malformed,
 		"%s is a Git LFS pointer, its content is not in the repository; commit the file itself, or name it in .skillignore",

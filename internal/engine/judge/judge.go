@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
@@ -71,9 +72,7 @@ type Judge struct {
 // A Description identifies a judge: verdicts are comparable only between equal
 // ones.
 type Description struct {
-	API           string `json:"api"`
-	Model         string `json:"model"`
-	PromptVersion string `json:"prompt_version"`
+	api.EvalJudge
 	// RouteOnly reports that Grade, Answer and Complete always fail.
 	RouteOnly bool `json:"-"`
 }
@@ -84,7 +83,7 @@ func New(o Options) (*Judge, error) {
 	var wire wire
 	switch o.API {
 	case Builtin:
-		about := Description{API: Builtin, Model: BuiltinModel, PromptVersion: BuiltinModel, RouteOnly: true}
+		about := Description{api.EvalJudge{API: Builtin, Model: BuiltinModel, PromptVersion: BuiltinModel}, true}
 		return &Judge{about: about}, nil
 	case OpenAI:
 		wire = chat{}
@@ -118,7 +117,7 @@ func New(o Options) (*Judge, error) {
 		limiter:    newLimiter(cmp.Or(o.Concurrency, defaultConcurrency)),
 	}
 	return &Judge{
-		about:    Description{API: o.API, Model: o.Model, PromptVersion: PromptVersions},
+		about:    Description{EvalJudge: api.EvalJudge{API: o.API, Model: o.Model, PromptVersion: PromptVersions}},
 		maxInput: cmp.Or(o.MaxInput, defaultMaxInput),
 		model:    m,
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
@@ -38,7 +39,7 @@ func TestNewNamesTheSetting(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	s := judgetest.New(t, nil)
 	j, _ := newJudge(t, s, judge.Options{API: judge.Anthropic, Model: "claude-test"})
-	want := judge.Description{API: "anthropic", Model: "claude-test", PromptVersion: "route-1,grade-2,answer-1"}
+	want := judge.Description{EvalJudge: api.EvalJudge{API: "anthropic", Model: "claude-test", PromptVersion: "route-1,grade-2,answer-1"}}
 	if got := j.Describe(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -46,7 +47,7 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = judge.Description{API: "builtin", Model: "bm25-1", PromptVersion: "bm25-1", RouteOnly: true}
+	want = judge.Description{EvalJudge: api.EvalJudge{API: "builtin", Model: "bm25-1", PromptVersion: "bm25-1"}, RouteOnly: true}
 	if got := builtin.Describe(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

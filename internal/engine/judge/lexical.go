@@ -19,7 +19,8 @@ type LexicalRouter struct {
 func NewLexicalRouter(skills []Skill) *LexicalRouter {
 	// Map order or the order of an archive must not decide a tie.
 	skills = slices.SortedFunc(slices.Values(skills), func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
-	r := &LexicalRouter{index: newIndex(len(skills), func(i int) (name, text string) { return skills[i].Name, skills[i].Description })}
+	r := &LexicalRouter{index: newIndex(len(skills),
+		func(i int) (name, text string) { return skills[i].Name, skills[i].Description })}
 	for _, k := range skills {
 		r.names = append(r.names, k.Name)
 	}

@@ -203,9 +203,9 @@ type cgroup struct {
 
 // create returns nil if the service may not create cgroups. With cgroups, its error means that the
 // program must not run: it would have no limit.
-func (g *cgroups) create(l Limits) (_ *cgroup, err error) {
+func (g *cgroups) create(l Limits) (none *cgroup, err error) {
 	if g.version == 0 {
-		return nil, nil //nolint:nilnil // a machine without cgroups is not an error
+		return none, nil // a machine without cgroups is not an error
 	}
 	// A folder that was made before a failure is removed again.
 	cgroup := &cgroup{of: g}

@@ -64,7 +64,8 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	}
 	began := time.Now()
 	// runCommand ends the container, not its client, when ctx ends.
-	cmd := spawn.Command(context.WithoutCancel(ctx), spawn.Inherited(engineVariables...), program, d.arguments(spec, name, user)...)
+	cmd := spawn.Command(context.WithoutCancel(ctx), spawn.Inherited(engineVariables...), program,
+		d.arguments(spec, name, user)...)
 	result, err := runCommand(ctx, cmd, spec, stopper{
 		terminate: func() { _ = command(program, "kill", "--signal", "TERM", name).Run() }, // it may have ended
 		kill:      func() { _ = command(program, "rm", "--force", name).Run() },

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -58,35 +59,21 @@ func (s API) Mount(a *httpapi.API) {
 	})
 }
 
-// KeyOutput is a key in answers.
-type KeyOutput struct {
-	ID          string              `json:"id" format:"uuid"`
-	UserID      string              `json:"user_id" format:"uuid"`
-	Name        string              `json:"name" example:"CI"`
-	Prefix      string              `json:"prefix" example:"st_live_3fKx" doc:"What the key begins with"`
-	Permissions []access.Permission `json:"permissions" nullable:"true" doc:"Null: all that the holder's role gives"`
-	CreatedAt   httpapi.Time        `json:"created_at"`
-	LastUsedAt  *httpapi.Time       `json:"last_used_at"`
-	ExpiresAt   *httpapi.Time       `json:"expires_at"`
-	RevokedAt   *httpapi.Time       `json:"revoked_at"`
-	// CreatedByKey and Login show which keys came from a stolen one.
-	CreatedByKey *string  `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
-	Login        bool     `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
-	Relay        bool     `json:"relay,omitempty" doc:"It may name the contributors of signals (user_cohort)"`
-	EntryID      *string  `json:"entry_id,omitempty" format:"uuid" doc:"A key of a trusted publisher: it pushes versions of this registry entry, and does nothing else"`
-	AllowedIPs   []string `json:"allowed_ips" nullable:"false" example:"[\"10.0.0.0/8\"]" doc:"Networks from which it works; empty: from everywhere"`
-	Violates     []string `json:"violates,omitempty" enum:"max_days,require_allowed_ips" doc:"What of the key policy it does not follow; it works all the same"`
-}
-
 // NewKeyOutput says what of the policy the key does not follow. With the zero Policy nothing is
 // violated.
-func NewKeyOutput(k Key, p keyrules.Policy) KeyOutput {
-	out := KeyOutput{
-		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
+func NewKeyOutput(k Key, p keyrules.Policy) api.Key {
+	out := api.Key{
+		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
 		ExpiresAt: httpapi.NullTime(k.ExpiresAt), RevokedAt: httpapi.NullTime(k.RevokedAt),
 		CreatedByKey: k.CreatedByKey, Login: k.Login, Relay: k.Relay, EntryID: k.EntryID,
 		AllowedIPs: k.AllowedIPs.Strings(),
+	}
+	if k.Permissions != nil { // null stands for all, unlike an empty list
+		out.Permissions = make([]string, len(k.Permissions))
+		for i, allowed := range k.Permissions {
+			out.Permissions[i] = string(allowed)
+		}
 	}
 	out.Violates = k.Violations(p)
 	return out
@@ -105,7 +92,7 @@ type meOutput struct {
 	Plan        access.Plan         `json:"plan" enum:"free,pro,team,enterprise"`
 	Role        access.Role         `json:"role" enum:"viewer,member,admin,owner"`
 	Permissions []access.Permission `json:"permissions" nullable:"false" example:"[\"read\",\"write\"]"`
-	Key         KeyOutput           `json:"key"`
+	Key         api.Key             `json:"key"`
 }
 
 func (s API) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error) {
@@ -136,7 +123,7 @@ func (s API) own(ctx context.Context, c access.Caller) (Key, error) {
 }
 
 type listKeysOutput struct {
-	Keys       []KeyOutput        `json:"keys" nullable:"false"`
+	Keys       []api.Key          `json:"keys" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -154,7 +141,7 @@ func (s API) handleListKeys(ctx context.Context, in listKeysInput) (listKeysOutp
 		return listKeysOutput{}, err
 	}
 	keys, total, err := s.KeysOf(ctx, orgID, in.ServiceAccountID, in.Rows())
-	out := listKeysOutput{Keys: make([]KeyOutput, len(keys)), Pagination: in.Of(total)}
+	out := listKeysOutput{Keys: make([]api.Key, len(keys)), Pagination: in.Of(total)}
 	for i, k := range keys {
 		out.Keys[i] = NewKeyOutput(k, policy)
 	}
@@ -174,8 +161,8 @@ type createKeyInput struct {
 }
 
 type createKeyOutput struct {
-	Key    KeyOutput `json:"key"`
-	APIKey string    `json:"api_key" example:"st_live_..." doc:"The raw key; it is not shown again"`
+	Key    api.Key `json:"key"`
+	APIKey string  `json:"api_key" example:"st_live_..." doc:"The raw key; it is not shown again"`
 }
 
 func (s API) handleCreateKey(ctx context.Context, in createKeyInput) (out createKeyOutput, err error) {

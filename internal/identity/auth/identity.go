@@ -81,11 +81,6 @@ func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, 
 	return session, token, recordSession(ctx, tx, "auth.session.start", session, v.Detail)
 }
 
-// EndVouched ends the sessions that were signed in to with an identity: its person may not enter any more.
-func EndVouched(ctx context.Context, tx *store.Tx, orgID, identityID string) (ended int64, err error) {
-	return deleteSessionsOfIdentity(ctx, tx, orgID, identityID)
-}
-
 // EndIdentityKey revokes the key of an identity, and the logins that it approved. It doesn't
 // cascade to keys that were made with it: those belong to the member, who may still be one.
 func EndIdentityKey(ctx context.Context, tx *store.Tx, orgID, keyID string) error {

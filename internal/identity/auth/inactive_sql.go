@@ -21,8 +21,7 @@ func lockOwners(ctx context.Context, tx *store.Tx, orgID string) error {
 // isProvisioned reports whether the provider lists a user. They are active there while they are a
 // member.
 func isProvisioned(ctx context.Context, q store.Querier, orgID, userID string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM scim_users WHERE org_id = $1 AND user_id = $2`, orgID, userID)
-	n, err := store.One(rows, err, "Users", store.Value[int])
+	n, err := store.Count(ctx, q, `FROM scim_users WHERE org_id = $1 AND user_id = $2`, orgID, userID)
 	return n > 0, err
 }
 
@@ -34,12 +33,11 @@ func hasInactive(ctx context.Context, q store.Querier, orgID, address string) (b
 	if err != nil {
 		return false, err
 	}
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM scim_users s LEFT JOIN users u ON u.id = s.user_id
+	n, err := store.Count(ctx, q, `
+		FROM scim_users s LEFT JOIN users u ON u.id = s.user_id
 		WHERE s.org_id = $1 AND (s.user_id IS NULL OR u.removed_at IS NOT NULL)
 			AND (s.email = $2 OR s.user_name_key = $2 OR u.former_email = $2 OR lower(s.profile) LIKE $3 ESCAPE '\')`,
 		orgID, address, store.Like(`"value":`+string(quoted)))
-	n, err := store.One(rows, err, "Users", store.Value[int])
 	return n > 0, err
 }
 

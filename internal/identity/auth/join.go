@@ -19,25 +19,14 @@ type Member struct {
 
 // A MemberPage is which members to list.
 type MemberPage struct {
-	Removed       bool   // those who were removed instead
-	Search        string // in name or address
-	Sort          string // a field of memberSorts; oldest first when empty
-	Limit, Offset int
+	Removed bool   // those who were removed instead
+	Search  string // in name or address
+	store.Page
 }
 
 // Members lists a page of an organisation's members, oldest first, and their number.
 func (s *Service) Members(ctx context.Context, orgID string, p MemberPage) ([]Member, int, error) {
-	total, err := countMembers(ctx, s.DB, orgID, p)
-	if err != nil {
-		return nil, 0, err
-	}
-	all, err := membersOfOrg(ctx, s.DB, orgID, p)
-	return all, total, err
-}
-
-// Member returns a member, also one who was removed. Their name is on what they made.
-func (s *Service) Member(ctx context.Context, orgID, id string) (Member, error) {
-	return memberByID(ctx, s.DB, orgID, id)
+	return listedMembers.Page(ctx, s.DB, p.Page, orgID, p.Removed, store.Like(p.Search))
 }
 
 // LockInviter locks the caller's row until the transaction ends, and returns the

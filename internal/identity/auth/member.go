@@ -159,7 +159,8 @@ func lockCrew(ctx context.Context, tx *store.Tx, orgID, targetID string, c *acce
 		// and the key both allow.
 		now := *c
 		now.Role = users[i].Role
-		now.Permissions = slices.DeleteFunc(slices.Clone(now.Role.Permissions()), func(p access.Permission) bool { return !c.May(p) })
+		now.Permissions = slices.DeleteFunc(slices.Clone(now.Role.Permissions()),
+			func(p access.Permission) bool { return !c.May(p) })
 		found.by, found.caller = &now, &users[i]
 	}
 	i := find(targetID)

@@ -79,43 +79,36 @@ func revokeInvitationsOfKey(ctx context.Context, tx *store.Tx, k Key, at time.Ti
 }
 
 func countInvitationsOfUser(ctx context.Context, q store.Querier, orgID, userID string, now time.Time) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM invitations
+	return store.Count(ctx, q, `
+		FROM invitations
 		WHERE org_id = $1 AND created_by = $2 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $3`,
 		orgID, userID, store.Micros(now))
-	return store.One(rows, err, "Invitations", store.Value[int])
 }
 
 // lastSeen is computed from the keys, so that nothing has to maintain it.
 const lastSeen = `(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id)`
 
-// memberMatches has its own numbering: $1 organisation, $2 removed, $3 search pattern.
-const memberMatches = `org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2
-	AND ($3 = '' OR lower(name) LIKE lower($3) ESCAPE '\' OR email LIKE lower($3) ESCAPE '\')`
-
-var memberSorts = store.Sorting{"name": "lower(name)", "email": "email", "role": "role", "created_at": "created_at", "last_seen_at": lastSeen}
-
-func membersOfOrg(ctx context.Context, q store.Querier, orgID string, p MemberPage) ([]Member, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+userColumns+`, `+lastSeen+` FROM users WHERE `+memberMatches+memberSorts.By(p.Sort, `id`)+` LIMIT $4 OFFSET $5`,
-		orgID, p.Removed, store.Like(p.Search), p.Limit, p.Offset)
-	return store.All(rows, err, scanMember)
+// Its parameters are the organisation, whether the members were removed, and a search pattern.
+var listedMembers = store.List[Member]{
+	Columns: userColumns + `, ` + lastSeen, Order: `id`, Scan: scanMember,
+	From: `FROM users WHERE org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2
+		AND ($3 = '' OR lower(name) LIKE lower($3) ESCAPE '\' OR email LIKE lower($3) ESCAPE '\')`,
+	Sorts: store.Sorting{
+		"name": "lower(name)", "email": "email", "role": "role", "created_at": "created_at", "last_seen_at": lastSeen,
+	},
 }
 
-func memberByID(ctx context.Context, q store.Querier, orgID, id string) (Member, error) {
-	rows, err := q.Query(ctx, `
+// Member returns a member, also one who was removed. Their name is on what they made.
+func (s *Service) Member(ctx context.Context, orgID, id string) (Member, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+userColumns+`, `+lastSeen+` FROM users WHERE org_id = $1 AND id = $2 AND kind = 'person'`, orgID, id)
 	return store.One(rows, err, "Member", scanMember)
 }
 
-func countMembers(ctx context.Context, q store.Querier, orgID string, p MemberPage) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE `+memberMatches, orgID, p.Removed, store.Like(p.Search))
-	return store.One(rows, err, "Members", store.Value[int])
-}
-
 func scanMember(row store.Row) (m Member, err error) {
 	u := &m.User
-	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt), &u.ServiceAccount,
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt),
+		&u.ServiceAccount,
 		store.NullTime(&m.LastSeenAt))
 	return m, err
 }

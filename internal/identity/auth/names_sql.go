@@ -14,8 +14,7 @@ func OrgName(ctx context.Context, q store.Querier, orgID string) (string, error)
 
 // SeveralOrgs reports whether there is more than one organisation. It stops counting at two.
 func SeveralOrgs(ctx context.Context, q store.Querier) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
-	n, err := store.One(rows, err, "Organisations", store.Value[int])
+	n, err := store.Count(ctx, q, `FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
 	return n > 1, err
 }
 

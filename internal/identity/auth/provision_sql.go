@@ -17,7 +17,8 @@ func reinstateUser(ctx context.Context, tx *store.Tx, u User) (bool, error) {
 
 func updateProfile(ctx context.Context, tx *store.Tx, u User) error {
 	_, err := tx.Exec(ctx, `
-		UPDATE users SET email = $3, name = $4 WHERE org_id = $1 AND id = $2 AND removed_at IS NULL`, u.OrgID, u.ID, u.Email, u.Name)
+		UPDATE users SET email = $3, name = $4 WHERE org_id = $1 AND id = $2 AND removed_at IS NULL`, u.OrgID, u.ID,
+		u.Email, u.Name)
 	return err
 }
 

@@ -57,10 +57,11 @@ func TestRemove(t *testing.T) {
 		}
 
 		// Those who were removed keep their name, and are no members.
-		if all, total, err := s.Members(t.Context(), ada.OrgID, auth.MemberPage{Limit: 10}); err != nil || total != 2 || len(all) != 2 {
+		page := store.Page{Limit: 10}
+		if all, total, err := s.Members(t.Context(), ada.OrgID, auth.MemberPage{Page: page}); err != nil || total != 2 || len(all) != 2 {
 			t.Errorf("members %+v of %d, %v", all, total, err)
 		}
-		gone, _, err := s.Members(t.Context(), ada.OrgID, auth.MemberPage{Removed: true, Limit: 10})
+		gone, _, err := s.Members(t.Context(), ada.OrgID, auth.MemberPage{Removed: true, Page: page})
 		if err != nil || len(gone) != 1 || gone[0].Email != "bob@example.org" || gone[0].Name != "bob" || gone[0].LastSeenAt != nil {
 			t.Errorf("removed %+v, %v", gone, err)
 		}

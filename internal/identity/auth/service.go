@@ -38,8 +38,9 @@ type Service struct {
 func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) (_ Organisation, err error) {
 	defer fault.Wrap(&err, "organisation %q", name)
 	if !orgName.MatchString(name) {
-		return Organisation{}, fault.Invalid("name", "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, "+
-			"the first a letter or digit")
+		return Organisation{}, fault.Invalid("name",
+			"name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, "+
+				"the first a letter or digit")
 	}
 	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
@@ -296,12 +297,7 @@ func (s *Service) Keys(ctx context.Context, orgID string, p store.Page) ([]Key, 
 
 // KeysOf is Keys of one user, or of all if userID is empty.
 func (s *Service) KeysOf(ctx context.Context, orgID, userID string, p store.Page) ([]Key, int, error) {
-	total, err := countKeys(ctx, s.DB, orgID, userID)
-	if err != nil {
-		return nil, 0, err
-	}
-	keys, err := keysOfOrg(ctx, s.DB, orgID, userID, p)
-	return keys, total, err
+	return listedKeys.Page(ctx, s.DB, p, orgID, userID)
 }
 
 // Key returns a key of an organisation.

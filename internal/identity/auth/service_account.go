@@ -87,7 +87,8 @@ func LockKeyToChange(ctx context.Context, tx *store.Tx, c access.Caller, id stri
 	}
 	holder, err := userByID(ctx, tx, k.OrgID, k.UserID)
 	if err == nil && !c.Role.Includes(holder.Role) {
-		err = fault.New(fault.Denied, "The key %s is held by %s, who is %s; only an %s can change it", k.Name, holder.Email, holder.Role, holder.Role)
+		err = fault.New(fault.Denied, "The key %s is held by %s, who is %s; only an %s can change it", k.Name, holder.Email,
+			holder.Role, holder.Role)
 	}
 	return k, err
 }

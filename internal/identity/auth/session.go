@@ -68,7 +68,8 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 		return Session{}, "", err
 	}
 	if c.ServiceAccount {
-		return Session{}, "", fault.New(fault.Denied, "This key belongs to a service account, which cannot sign in; use a key of your own")
+		return Session{}, "", fault.New(fault.Denied,
+			"This key belongs to a service account, which cannot sign in; use a key of your own")
 	}
 	// Reporting sessions alone shows no page.
 	if !slices.ContainsFunc(c.Permissions, func(p access.Permission) bool { return p != access.TelemetryWrite }) {

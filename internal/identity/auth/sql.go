@@ -61,7 +61,8 @@ func allOrgs(ctx context.Context, q store.Querier) ([]Organisation, error) {
 
 // closeOrg reports whether the organisation was open.
 func closeOrg(ctx context.Context, tx *store.Tx, orgID string, at time.Time) (bool, error) {
-	n, err := tx.Exec(ctx, `UPDATE organisations SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL`, orgID, store.Micros(at))
+	n, err := tx.Exec(ctx, `UPDATE organisations SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL`, orgID,
+		store.Micros(at))
 	return n == 1, err
 }
 
@@ -112,7 +113,8 @@ func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, err
 func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys
-		WHERE org_id = $1 AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL)`, orgID, access.Owner)
+		WHERE org_id = $1 AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL)`,
+		orgID, access.Owner)
 	return store.All(rows, err, scanKey)
 }
 
@@ -121,7 +123,8 @@ func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, erro
 // take the last owner away have in common.
 func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
+		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL ORDER BY id`+tx.Dialect().ForUpdate(),
+		orgID, access.Owner)
 	return store.All(rows, err, store.Value[string])
 }
 
@@ -153,13 +156,11 @@ func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key,
 	return store.One(rows, err, "Key", scanKey)
 }
 
-var keySorts = store.Sorting{"name": "lower(name)", "created_at": "created_at", "last_used_at": "last_used_at", "expires_at": "expires_at"}
-
-func keysOfOrg(ctx context.Context, q store.Querier, orgID, userID string, p store.Page) ([]Key, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)
-		`+keySorts.By(p.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, userID, p.Limit, p.Offset)
-	return store.All(rows, err, scanKey)
+var listedKeys = store.List[Key]{
+	Columns: keyColumns, From: `FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)`, Order: `id DESC`, Scan: scanKey,
+	Sorts: store.Sorting{
+		"name": "lower(name)", "created_at": "created_at", "last_used_at": "last_used_at", "expires_at": "expires_at",
+	},
 }
 
 // lockLineage locks and returns the key and, recursively, the keys that were
@@ -182,11 +183,6 @@ func keysMadeByKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, 
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND created_by_key IS NOT NULL ORDER BY id`, orgID)
 	return store.All(rows, err, scanKey)
-}
-
-func countKeys(ctx context.Context, q store.Querier, orgID, userID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)`, orgID, userID)
-	return store.One(rows, err, "Count", store.Value[int])
 }
 
 func markKeyRevoked(ctx context.Context, q store.Querier, id string, at time.Time) error {
@@ -239,7 +235,8 @@ type holder struct {
 }
 
 // A key of a removed member counts as revoked: one that was being made meanwhile is not.
-const holderColumns = `k.id, k.permissions, k.expires_at, COALESCE(k.revoked_at, u.removed_at), k.relay, COALESCE(k.device_id, ''),
+const holderColumns = `k.id, k.permissions, k.expires_at, COALESCE(k.revoked_at, u.removed_at), k.relay,
+	COALESCE(k.device_id, ''),
 	COALESCE(k.entry_id, ''), k.name, k.allowed_ips, u.kind = 'service',
 	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
@@ -321,7 +318,8 @@ func touchSession(ctx context.Context, q store.Querier, id string, at time.Time)
 // sessions of its own. Returning it saves reading it for the audit log.
 func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
 	rows, err := tx.Query(ctx, `
-		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5) RETURNING `+deletedSessionColumns,
+		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5)
+			RETURNING `+deletedSessionColumns,
 		c.OrgID, c.UserID, id, c.KeyID, !c.Narrowed())
 	return store.One(rows, err, "Session", scanDeletedSession)
 }
@@ -331,7 +329,8 @@ func deleteSessionByHash(ctx context.Context, tx *store.Tx, hash string) (Sessio
 	return store.One(rows, err, "Session", scanDeletedSession)
 }
 
-func deleteSessionsOfIdentity(ctx context.Context, tx *store.Tx, orgID, identityID string) (int64, error) {
+// EndVouched ends the sessions that were signed in to with an identity: its person may not enter any more.
+func EndVouched(ctx context.Context, tx *store.Tx, orgID, identityID string) (ended int64, err error) {
 	return tx.Exec(ctx, `DELETE FROM sessions WHERE org_id = $1 AND identity_id = $2`, orgID, identityID)
 }
 

@@ -60,7 +60,8 @@ func (m Metadata) check() error {
 	}
 	for _, endpoint := range endpoints {
 		u, err := url.Parse(endpoint)
-		safe := err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(m.Issuer, "http://"))
+		safe := err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" &&
+			strings.HasPrefix(m.Issuer, "http://"))
 		if !safe {
 			return errUnreachable(m.Issuer, errors.New("its discovery document has no endpoint with https to sign people in"))
 		}

@@ -135,7 +135,8 @@ func (t Token) check(audience string) error {
 	case !t.Expiry.After(now):
 		return fault.New(fault.Unauthorized, "The token has expired; ask for a new one")
 	case t.Expiry.After(now.Add(MaxLifetime)):
-		return fault.New(fault.Unauthorized, "The token is valid for more than %d hours; ask for a shorter one", int(MaxLifetime.Hours()))
+		return fault.New(fault.Unauthorized, "The token is valid for more than %d hours; ask for a shorter one",
+			int(MaxLifetime.Hours()))
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package community
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
@@ -56,11 +56,7 @@ func (s *Service) Mount(a *httpapi.API) {
 type submitInput struct {
 	// HandChecked: Submit validates the bundle with the published schema, whose messages name the
 	// place in the bundle. The frame only decodes.
-	Body struct {
-		CreatorID string          `json:"creator_id" format:"uuid" doc:"The user whom the bundle is for, perhaps one who has not joined yet"`
-		SkillName string          `json:"skill_name" minLength:"1" maxLength:"200"`
-		Bundle    json.RawMessage `json:"bundle" doc:"See /api/v1/community/bundles/schema"`
-	}
+	Body api.NewBundle
 }
 
 type submitOutput struct {
@@ -93,77 +89,41 @@ func (s *Service) handleSchema(context.Context, struct{}) (httpapi.Stream, error
 	}, nil
 }
 
-type skillCountOutput struct {
-	SkillName        string       `json:"skill_name"`
-	SubmissionCount  int          `json:"submission_count"`
-	ContributorCount int          `json:"contributor_count"`
-	LatestSubmission httpapi.Time `json:"latest_submission"`
-}
-
-type overviewOutput struct {
-	TotalSubmissions  int                `json:"total_submissions"`
-	TotalSkills       int                `json:"total_skills"`
-	TotalContributors int                `json:"total_contributors"`
-	Skills            []skillCountOutput `json:"skills" nullable:"false" doc:"The newest first"`
-}
-
 // handleOverview and the handlers below report on the bundles sent to the caller as a person: they
 // follow the user, not the organisation that the key belongs to.
-func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutput, error) {
+func (s *Service) handleOverview(ctx context.Context, _ struct{}) (api.BundlesOverview, error) {
 	o, err := s.Overview(ctx, access.From(ctx).UserID)
-	out := overviewOutput{o.Submissions, len(o.Skills), o.Contributors, make([]skillCountOutput, len(o.Skills))}
+	out := api.BundlesOverview{
+		TotalSubmissions: o.Submissions, TotalSkills: len(o.Skills), TotalContributors: o.Contributors,
+		Skills: make([]api.BundleCount, len(o.Skills)),
+	}
 	for i, c := range o.Skills {
-		out.Skills[i] = skillCountOutput{c.SkillName, c.Submissions, c.Contributors, httpapi.Time(c.Latest)}
+		out.Skills[i] = api.BundleCount{
+			SkillName: c.SkillName, SubmissionCount: c.Submissions, ContributorCount: c.Contributors,
+			LatestSubmission: httpapi.Time(c.Latest),
+		}
 	}
 	return out, err
 }
 
-// Source says what a response is based on.
-type Source struct {
-	Source      string       `json:"source" enum:"community_bundle"`
-	CreatorID   string       `json:"creator_id" format:"uuid" doc:"The user behind the key"`
-	GeneratedAt httpapi.Time `json:"generated_at"`
-}
-
-func newSource(ctx context.Context) Source {
-	return Source{source, access.From(ctx).UserID, httpapi.Time(time.Now())}
+func newSource(ctx context.Context) api.BundlesSource {
+	return api.BundlesSource{Source: source, CreatorID: access.From(ctx).UserID, GeneratedAt: httpapi.Time(time.Now())}
 }
 
 type skillInput struct {
 	SkillName string `path:"skillName" doc:"Name of the skill"`
 }
 
-type skillDetail struct {
-	SkillName        string       `json:"skill_name"`
-	SubmissionCount  int          `json:"submission_count"`
-	ContributorCount int          `json:"contributor_count"`
-	LatestSubmission httpapi.Time `json:"latest_submission"`
-	TotalSessions    int64        `json:"total_sessions"`
-	GradedSessions   int64        `json:"graded_sessions"`
-	AveragePassRate  *float64     `json:"average_pass_rate" doc:"Weighted by graded sessions"`
-	PassRateTrend    *string      `json:"pass_rate_trend" enum:"up,down,flat" doc:"The later half of the bundles beside the earlier one"`
-}
-
-type skillSubmission struct {
-	SubmissionID    string       `json:"submission_id" format:"uuid"`
-	ContributorHash string       `json:"contributor_hash" example:"0a1b2c3d4e5f"`
-	SubmittedAt     httpapi.Time `json:"submitted_at"`
-}
-
-type skillOutput struct {
-	Source
-	Skill  *skillDetail      `json:"skill" doc:"Null if nothing has come"`
-	Recent []skillSubmission `json:"recent_submissions" nullable:"false" doc:"The newest first, 20 at most"`
-}
-
-func (s *Service) handleSkill(ctx context.Context, in skillInput) (skillOutput, error) {
+func (s *Service) handleSkill(ctx context.Context, in skillInput) (api.SkillBundles, error) {
 	r, recent, err := s.Skill(ctx, access.From(ctx).UserID, in.SkillName)
-	out := skillOutput{Source: newSource(ctx), Recent: make([]skillSubmission, len(recent))}
+	out := api.SkillBundles{BundlesSource: newSource(ctx), Recent: make([]api.SkillBundle, len(recent))}
 	for i, sub := range recent {
-		out.Recent[i] = skillSubmission{sub.ID, sub.ContributorHash, httpapi.Time(sub.SubmittedAt)}
+		out.Recent[i] = api.SkillBundle{
+			SubmissionID: sub.ID, ContributorHash: sub.ContributorHash, SubmittedAt: httpapi.Time(sub.SubmittedAt),
+		}
 	}
 	if r != nil {
-		out.Skill = &skillDetail{
+		out.Skill = &api.BundlesSummary{
 			SkillName: r.SkillName, SubmissionCount: r.Submissions, ContributorCount: r.Contributors,
 			LatestSubmission: httpapi.Time(r.Latest), TotalSessions: r.TotalSessions, GradedSessions: r.GradedSessions,
 			AveragePassRate: r.PassRate, PassRateTrend: r.Trend,
@@ -176,23 +136,14 @@ type recentInput struct {
 	Limit int `query:"limit" default:"20" minimum:"1" maximum:"100" doc:"How many at most"`
 }
 
-type submissionOutput struct {
-	SubmissionID    string       `json:"submission_id" format:"uuid"`
-	SkillName       string       `json:"skill_name"`
-	ContributorHash string       `json:"contributor_hash" example:"0a1b2c3d4e5f"`
-	SubmittedAt     httpapi.Time `json:"submitted_at"`
-}
-
-type recentOutput struct {
-	Source
-	Submissions []submissionOutput `json:"submissions" nullable:"false" doc:"The newest first"`
-}
-
-func (s *Service) handleRecent(ctx context.Context, in recentInput) (recentOutput, error) {
+func (s *Service) handleRecent(ctx context.Context, in recentInput) (api.RecentBundles, error) {
 	all, err := s.Recent(ctx, access.From(ctx).UserID, in.Limit)
-	out := recentOutput{Source: newSource(ctx), Submissions: make([]submissionOutput, len(all))}
+	out := api.RecentBundles{BundlesSource: newSource(ctx), Submissions: make([]api.Bundle, len(all))}
 	for i, sub := range all {
-		out.Submissions[i] = submissionOutput{sub.ID, sub.SkillName, sub.ContributorHash, httpapi.Time(sub.SubmittedAt)}
+		out.Submissions[i] = api.Bundle{
+			SubmissionID: sub.ID, SkillName: sub.SkillName, ContributorHash: sub.ContributorHash,
+			SubmittedAt: httpapi.Time(sub.SubmittedAt),
+		}
 	}
 	return out, err
 }

@@ -162,7 +162,8 @@ func causesOf(e *jsonschema.ValidationError, root []string) []fault.Issue {
 
 // typeNames are the types of JSON in messages.
 var typeNames = map[string]string{
-	"object": "an object", "array": "an array", "string": "text", "number": "a number", "boolean": "true or false", "null": "null",
+	"object": "an object", "array": "an array", "string": "text", "number": "a number", "boolean": "true or false",
+	"null": "null",
 }
 
 // requirement says what a value must be, e.g. "must be text or null".

@@ -39,7 +39,8 @@ func (s *Service) Submit(ctx context.Context, n New) (id string, err error) {
 			return err
 		}
 		if err := audit.Record(ctx, tx, audit.Entry{
-			OrgID: sub.OrgID, Action: "community.bundle.submit", Target: audit.Target{Kind: "bundle", ID: id, Name: sub.SkillName},
+			OrgID: sub.OrgID, Action: "community.bundle.submit",
+			Target: audit.Target{Kind: "bundle", ID: id, Name: sub.SkillName},
 			Detail: audit.Detail{"creator": sub.CreatorID},
 		}); err != nil {
 			return err

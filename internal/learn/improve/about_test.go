@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
@@ -38,12 +39,12 @@ func TestDigest(t *testing.T) {
 	if got := improve.CaseExpectation(one); got != "is polite" {
 		t.Errorf("it expects %q", got)
 	}
-	model := judge.Description{API: judge.OpenAI}
+	model := judge.Description{EvalJudge: api.EvalJudge{API: judge.OpenAI}}
 	if got := improve.CaseCalls(one, model); got != 3 {
 		t.Errorf("a prompt with a rubric takes %d calls", got)
 	}
 	query := parse(t, `{"case_kind":"trigger_query","query":"bill","expectation":"should_trigger"}`)
-	if model, builtin := improve.CaseCalls(query, model), improve.CaseCalls(query, judge.Description{API: judge.Builtin}); model != 1 || builtin != 0 {
+	if model, builtin := improve.CaseCalls(query, model), improve.CaseCalls(query, judge.Description{EvalJudge: api.EvalJudge{API: judge.Builtin}}); model != 1 || builtin != 0 {
 		t.Errorf("a query takes %d calls, and %d without a model", model, builtin)
 	}
 	if got := improve.CaseGroup(query); got != "trigger_query should_trigger" {

@@ -20,11 +20,15 @@ import (
 
 // A trial is an eval run of an improve run.
 type trial struct {
-	n     int // the iteration that it is made for
+	of    string // the improve run; only of a planned one
+	n     int    // the iteration that it is made for
 	step  step
 	arm   arm
 	runID string
 }
+
+// Made implements runs.Purpose.
+func (t trial) Made() (runID string, reused bool) { return t.runID, false }
 
 type (
 	step string
@@ -50,8 +54,8 @@ type execution struct {
 	r       Run
 	suite   suites.Suite
 	trials  []trial
-	evals   map[string]runs.Run // by id
-	stopped stop                // what ended the search early
+	evals   runs.Campaign // of the trials
+	stopped stop          // what ended the search early
 }
 
 // advance takes a run one step further, and reports whether it waits for its eval
@@ -88,9 +92,7 @@ func (s *Service) advance(ctx context.Context, r Run) (wait bool, err error) {
 	return false, x.conclude(ctx)
 }
 
-// load reads the suite and the eval runs, and adds up what they cost. The cost is added up anew
-// from the eval runs on each step, never incremented, so a step that is repeated counts nothing
-// twice.
+// load reads the suite and the eval runs, and adds up what they cost.
 func (x *execution) load(ctx context.Context) (err error) {
 	r := &x.r
 	if x.suite, err = x.s.Suites.Get(ctx, r.OrgID, r.SuiteID); err != nil {
@@ -99,20 +101,10 @@ func (x *execution) load(ctx context.Context) (err error) {
 	if x.trials, err = trialsOf(ctx, x.s.DB, r.ID); err != nil {
 		return err
 	}
-	made, err := x.s.Runs.MadeFor(ctx, r.OrgID, r.ID)
-	if err != nil {
-		return err
-	}
-	x.evals = make(map[string]runs.Run, len(made))
-	r.Done, r.Cost = 0, r.writing
-	for _, e := range made {
-		x.evals[e.ID] = e
-		r.Done += e.Done
-		if e.Cost != nil {
-			r.Cost.Add(*e.Cost)
-		}
-	}
-	return nil
+	x.evals, err = runs.LookAt(ctx, x.s.Runs, r.OrgID, x.trials)
+	r.Done, r.Cost = x.evals.Done, r.writing
+	r.Cost.Add(x.evals.Cost)
+	return err
 }
 
 // await stores the progress, and reports whether an eval run is under way. It ends
@@ -126,33 +118,26 @@ func (x *execution) await(ctx context.Context) (waiting bool, err error) {
 	if err := x.s.DB.InTx(ctx, func(tx *store.Tx) error { return setProgress(ctx, tx, *r) }); err != nil {
 		return false, err
 	}
-	for _, t := range x.trials {
-		e, ok := x.evals[t.runID]
+	if x.evals.Deleted {
+		return false, x.end(ctx, FailedTerminal, "an eval run was deleted")
+	}
+	for _, e := range x.evals.Stopped {
 		switch {
-		case !ok:
-			return false, x.end(ctx, FailedTerminal, "an eval run was deleted")
-		case e.Status == runs.Failed:
-			return false, x.end(ctx, failureOf(e), *e.Error)
 		case e.Status == runs.Cancelled:
 			return false, x.end(ctx, FailedTerminal, "an eval run was cancelled")
+		case e.Status == runs.Failed && *e.Error == runs.InternalError:
+			return false, x.end(ctx, FailedTransient, *e.Error)
+		case e.Status == runs.Failed:
+			return false, x.end(ctx, FailedTerminal, *e.Error)
 		}
-		waiting = waiting || !e.Status.Over()
 	}
 	// A limit that is reached while eval runs are under way ends the run at once; between steps,
 	// search decides whether there is enough left for a proof.
-	if reached := r.over(); reached.by != "" && waiting {
+	if reached := r.over(); reached.by != "" && !x.evals.Over {
 		r.Terms.StoppedBy = reached.by
 		return false, x.end(ctx, NoWinner, reached.why+", before there was a proof")
 	}
-	return waiting, nil
-}
-
-// failureOf is what the failure of an eval run means for the improve run.
-func failureOf(e runs.Run) runs.Status {
-	if *e.Error == runs.InternalError {
-		return FailedTransient
-	}
-	return FailedTerminal
+	return !x.evals.Over, nil
 }
 
 // unchanged is a Problem if the judge or the cases are not those that the run began
@@ -186,15 +171,12 @@ func (x *execution) trial(n int, s step, a arm) (runs.Run, bool) {
 	if i < 0 {
 		return runs.Run{}, false
 	}
-	return x.evals[x.trials[i].runID], true
+	return x.evals.Runs[x.trials[i].runID], true
 }
 
 // A planned run is one that is about to be started. Planning reads much (skill, suite, prices), so
 // it happens before the transaction that starts the run.
-type planned struct {
-	trial
-	run runs.Run
-}
+type planned = runs.Planned[trial]
 
 // An order is a run to plan.
 type order struct {
@@ -213,24 +195,18 @@ func (x *execution) plan(ctx context.Context, o order) (p planned, err error) {
 		Subject: o.subject, Trials: o.trials, Baseline: runs.NoBaseline, Seed: o.seed, CaseIDs: o.cases,
 		MaxMicros: r.microsLeft(o.share), ImproveRunID: &r.ID,
 	})
-	o.runID = run.ID
-	return planned{o.trial, run}, err
+	o.of, o.runID = r.ID, run.ID
+	return planned{For: o.trial, Run: &run}, err
 }
 
 // start starts planned runs in a transaction with what else the step writes, unless
-// the improve run is over, or another worker has made the step. insertTrial is what makes the step
-// idempotent: its key is (run, iteration, step, arm), and the worker that loses the race writes
-// nothing.
+// the improve run is over, or another worker has made the step: the key of a trial is (run,
+// iteration, step, arm), and the worker that loses the race writes nothing.
 func (x *execution) start(ctx context.Context, all []planned, also func(tx *store.Tx, now Run) error) error {
 	return x.change(ctx, func(tx *store.Tx, now Run) error {
-		for _, p := range all {
-			isNew, err := insertTrial(ctx, tx, now.ID, p.trial)
-			if err != nil || !isNew {
-				return err
-			}
-			if err := x.s.Runs.Add(ctx, tx, p.run); err != nil {
-				return err
-			}
+		started, err := runs.StartPlanned(ctx, tx, x.s.Runs, all)
+		if err != nil || !started {
+			return err
 		}
 		return also(tx, now)
 	})

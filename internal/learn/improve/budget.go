@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 )
 
 // prices are those of the organisation. Without the service of costs, e.g. in tests, the embedded
@@ -96,17 +97,10 @@ func (r Run) over() stop {
 		return stop{byCost, fmt.Sprintf("the run has cost %.2f USD, as much as it may", pricing.Dollars(r.Cost.Micros))}
 	case t.MaxCalls != nil && r.Cost.Requests >= *t.MaxCalls:
 		return stop{byCalls, fmt.Sprintf("the run has made %d calls, as many as it may", r.Cost.Requests)}
-	case t.MaxMinutes != nil && r.elapsed() >= time.Duration(*t.MaxMinutes)*time.Minute:
+	case t.MaxMinutes != nil && runs.Elapsed(r.StartedAt) >= time.Duration(*t.MaxMinutes)*time.Minute:
 		return stop{byMinutes, fmt.Sprintf("the run has taken %d minutes, as long as it may", *t.MaxMinutes)}
 	}
 	return stop{}
-}
-
-func (r Run) elapsed() time.Duration {
-	if r.StartedAt == nil {
-		return 0
-	}
-	return time.Since(*r.StartedAt)
 }
 
 // short says which limit would be exceeded by so many more trials and calls. Money and
@@ -122,7 +116,7 @@ func (r Run) short(trials int, calls int64) stop {
 		return stop{byCost, fmt.Sprintf("what is left of %.2f USD is not enough", pricing.Dollars(*t.MaxMicros))}
 	case t.MaxCalls != nil && r.Cost.Requests+calls > *t.MaxCalls:
 		return stop{byCalls, fmt.Sprintf("what is left of %d calls is not enough", *t.MaxCalls)}
-	case t.MaxMinutes != nil && r.elapsed().Minutes()*(1+share) > float64(*t.MaxMinutes):
+	case t.MaxMinutes != nil && runs.Elapsed(r.StartedAt).Minutes()*(1+share) > float64(*t.MaxMinutes):
 		return stop{byMinutes, fmt.Sprintf("what is left of %d minutes is not enough", *t.MaxMinutes)}
 	}
 	return stop{}
@@ -130,10 +124,10 @@ func (r Run) short(trials int, calls int64) stop {
 
 // microsLeft is what each of so many runs that are started at once may cost; nil
 // for no limit. It is at least 1, since 0 would mean no limit.
-func (r Run) microsLeft(runs int) *int64 {
+func (r Run) microsLeft(share int) *int64 {
 	if r.Terms.MaxMicros == nil {
 		return nil
 	}
-	left := max(1, (*r.Terms.MaxMicros-r.Cost.Micros)/int64(runs))
+	left := max(1, (*r.Terms.MaxMicros-r.Cost.Micros)/int64(share))
 	return &left
 }

@@ -197,8 +197,7 @@ func (r Run) proposal(winner Iteration, e search.Evidence) proposals.Draft {
 	if !e.Proved {
 		how = "This is not proved"
 	}
-	d.Reason = fmt.Sprintf("Of %d cases that neither wrote nor chose it, tried %d times each, %d are better and %d worse than with the "+
-		"current version: %.0f %% of the trials pass, and %.0f %% before. %s (p = %.2g, judge: %s %s).",
-		e.Cases, search.ProofTrials, e.Better, e.Worse, 100*e.Winner, 100*e.Current, how, e.P, r.Judge.API, r.Judge.Model)
+	d.Reason = fmt.Sprintf("On %d held-out cases (%d trials each), %d improved and %d got worse: %.0f %% of the trials pass, against "+
+		"%.0f %% with the current version. %s (p = %.2g, judge: %s %s).", e.Cases, search.ProofTrials, e.Better, e.Worse, 100*e.Winner, 100*e.Current, how, e.P, r.Judge.API, r.Judge.Model)
 	return d
 }

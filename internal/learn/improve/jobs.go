@@ -34,7 +34,7 @@ const (
 	// maxRetryAfter bounds the pause that a judge can ask for.
 	maxRetryAfter = 5 * time.Minute
 
-	// A run looks at its eval runs soon in the beginning, and less often later.
+	// How soon and how seldom a run looks at its eval runs: see runs.Poll.
 	minPoll = 100 * time.Millisecond
 	maxPoll = 2 * time.Second // a run that is cancelled ends its eval runs within that time
 )
@@ -60,8 +60,7 @@ func (s *Service) step(ctx context.Context, args advance) error {
 	case err != nil:
 		return s.retryOrFail(ctx, r, err)
 	case wait:
-		// A twentieth of the time so far: short runs feel immediate, long ones cost few queries.
-		return jobs.Snooze(min(max(r.elapsed()/20, minPoll), maxPoll))
+		return runs.Poll(r.StartedAt, minPoll, maxPoll)
 	}
 	return jobs.Snooze(0)
 }
@@ -70,17 +69,12 @@ func (s *Service) step(ctx context.Context, args advance) error {
 // of its candidates. Each deletion is idempotent, and a row of improve_sources is deleted after its
 // source, so an interrupted clean-up finds what is left.
 func (s *Service) clean(ctx context.Context, orgID, runID string) error {
-	made, err := s.Runs.MadeFor(ctx, orgID, runID)
+	trials, err := trialsOf(ctx, s.DB, runID)
 	if err != nil {
 		return err
 	}
-	for _, e := range made {
-		if e.Status.Over() {
-			continue
-		}
-		if _, err := s.Runs.Cancel(ctx, orgID, e.ID); err != nil && !gone(err) && !fault.Is(err, fault.Conflict) {
-			return err
-		}
+	if err := runs.CancelAll(ctx, s.Runs, orgID, trials); err != nil {
+		return err
 	}
 	held, err := sourcesOf(ctx, s.DB, orgID, runID)
 	if err != nil {

@@ -119,7 +119,7 @@ func wantProposal(c *client, run object) {
 			c.T.Errorf("evidence %s lacks %s", p.Evidence, part)
 		}
 	}
-	if !strings.HasPrefix(p.Reason, "Of 3 cases that neither wrote nor chose it, tried 5 times each, 2 are better and 0 worse") ||
+	if !strings.HasPrefix(p.Reason, "On 3 held-out cases (5 trials each), 2 improved and 0 got worse") ||
 		!strings.Contains(p.Reason, "This is not proved") {
 		c.T.Errorf("reason is %q", p.Reason)
 	}

@@ -283,16 +283,9 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (r Run, err error) 
 
 // Filter selects improve runs for List; zero fields match all.
 type Filter struct {
-	SuiteID       string
-	Status        runs.Status
-	Sort          string // a field of sorts, with a leading - for descending; newest first when empty
-	Limit, Offset int
-}
-
-// List returns a page of the organisation's improve runs, newest first, and the
-// total number.
-func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Run, int, error) {
-	return runsOfOrg(ctx, s.DB, orgID, f)
+	SuiteID string
+	Status  runs.Status
+	store.Page
 }
 
 // Cancel ends an improve run that is not over; its results so far are kept.
@@ -405,7 +398,7 @@ func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 // these took. It reports whether there is one. Runs that a limit ended early are left out: they'd
 // make the estimate too low.
 func (s *Service) repeated(ctx context.Context, r Run, e *Estimate) (bool, error) {
-	past, _, err := s.List(ctx, r.OrgID, Filter{SuiteID: r.SuiteID, Limit: recentRuns})
+	past, _, err := s.List(ctx, r.OrgID, Filter{SuiteID: r.SuiteID, Page: store.Page{Limit: recentRuns}})
 	if err != nil {
 		return false, err
 	}

@@ -142,42 +142,32 @@ func runWithResults(ctx context.Context, q store.Querier, orgID, id string) (Run
 	return r, err
 }
 
-const filtered = runTables + ` WHERE r.org_id = $1 AND ($2 = '' OR r.suite_id = $2) AND ($3 = '' OR r.status = $3)`
+var listed = store.List[Run]{
+	Columns: runColumns, Order: `r.id DESC`, Scan: scanRunHead,
+	From:  runTables + ` WHERE r.org_id = $1 AND ($2 = '' OR r.suite_id = $2) AND ($3 = '' OR r.status = $3)`,
+	Sorts: store.Sorting{"created_at": "r.created_at", "status": "r.status"},
+}
 
-var sorts = store.Sorting{"created_at": "r.created_at", "status": "r.status"}
-
-func runsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Run, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+filtered, orgID, f.SuiteID, f.Status)
-	total, err := store.One(rows, err, "Count", store.Value[int])
+// List returns a page of the organisation's improve runs, newest first, and the
+// total number.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Run, int, error) {
+	found, total, err := listed.Page(ctx, s.DB, f.Page, orgID, f.SuiteID, f.Status)
 	if err != nil {
 		return nil, 0, err
 	}
-	page := filtered + sorts.By(f.Sort, `r.id DESC`) + ` LIMIT $4 OFFSET $5`
-	rows, err = q.Query(ctx, `SELECT `+runColumns+page, orgID, f.SuiteID, f.Status, f.Limit, f.Offset)
-	found, err := store.All(rows, err, scanRunHead)
-	if err != nil {
-		return nil, 0, err
-	}
-	at := map[string]int{}
+	at, ids := map[string]int{}, make([]string, len(found))
 	for i, r := range found {
-		at[r.ID] = i
+		at[r.ID], ids[i] = i, r.ID
 	}
-	// The inner query repeats the page with the same arguments, so both statements see the same
-	// rows unless runs are added in between.
-	rows, err = q.Query(ctx, `
-		SELECT `+iterationColumns+`, i.run_id`+iterationTables+` WHERE i.run_id IN (SELECT r.id`+page+`) ORDER BY i.run_id, i.n`,
-		orgID, f.SuiteID, f.Status, f.Limit, f.Offset)
-	_, err = store.All(rows, err, func(row store.Row) (it Iteration, err error) {
+	in, list := s.DB.Dialect().In("$1", ids)
+	rows, err := s.DB.Query(ctx, `
+		SELECT `+iterationColumns+`, i.run_id`+iterationTables+` WHERE i.run_id`+in+` ORDER BY i.run_id, i.n`, list)
+	return found, total, store.Each(rows, err, func(row store.Row) error {
 		var id string
-		if it, err = scanIteration(row, &id); err != nil {
-			return it, err
-		}
-		if i, ok := at[id]; ok { // another run may have been started between the two queries
-			found[i].Iterations = append(found[i].Iterations, it)
-		}
-		return it, nil
+		it, err := scanIteration(row, &id)
+		found[at[id]].Iterations = append(found[at[id]].Iterations, it)
+		return err
 	})
-	return found, total, err
 }
 
 // markRunStarted makes a queued run a running one. Only one worker's update matches, so started_at
@@ -226,7 +216,8 @@ func updateSearch(ctx context.Context, tx *store.Tx, r Run) error {
 		}
 		proof = &p[0]
 	}
-	_, err = tx.Exec(ctx, `UPDATE improve_searches SET phase = $2, writing = $3, cost = $4, proof = $5, terms = $6 WHERE run_id = $1`,
+	_, err = tx.Exec(ctx, `UPDATE improve_searches SET phase = $2, writing = $3, cost = $4, proof = $5, terms = $6
+		WHERE run_id = $1`,
 		r.ID, r.phase, c[0], c[1], proof, c[2])
 	return err
 }
@@ -244,7 +235,8 @@ func updateCases(ctx context.Context, tx *store.Tx, r Run) error {
 // iterationColumns are those of improve_iterations i, with improve_candidates c
 // beside it: the current version and iterations of earlier versions have no row
 // there.
-const iterationColumns = `i.n, i.description, i.reason, i.problem, i.train_passed, i.train_cases, i.holdout_passed, i.holdout_cases,
+const iterationColumns = `i.n, i.description, i.reason, i.problem, i.train_passed, i.train_cases, i.holdout_passed,
+	i.holdout_cases,
 	i.errors, COALESCE(c.parent, 0), c.partner, COALESCE(c.stage, ''), c.source_id, COALESCE(c.edits, '[]')`
 
 const iterationTables = ` FROM improve_iterations i LEFT JOIN improve_candidates c ON c.run_id = i.run_id AND c.n = i.n`
@@ -334,12 +326,11 @@ func trialsOf(ctx context.Context, q store.Querier, runID string) ([]trial, erro
 	})
 }
 
-// insertTrial stores an eval run of an improve run, and reports whether the step
-// had none before.
-func insertTrial(ctx context.Context, tx *store.Tx, runID string, t trial) (bool, error) {
+// Insert implements runs.Purpose.
+func (t trial) Insert(ctx context.Context, tx *store.Tx) (isNew bool, err error) {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO improve_trials (improve_run_id, n, step, arm, run_id) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-		runID, t.n, t.step, t.arm, t.runID)
+		t.of, t.n, t.step, t.arm, t.runID)
 	return n > 0, err
 }
 

@@ -145,7 +145,8 @@ func (x *execution) rewrite(ctx context.Context, parent Iteration, guard edit.Gu
 	e := edit.Edit{Op: edit.Replace, Anchor: before, Text: got.Description, Why: got.Reason, Cases: []string{}}
 	skill, err := rewrite.Description(skillMD, got.Description)
 	if err != nil {
-		return writer.Answer{Reason: err.Error(), Record: got.Record}, nil //nolint:nilerr // it is the writer's fault, and told as such
+		a.Reason, a.Record = err.Error(), got.Record // it is the writer's fault, and told as such
+		return a, nil                                //nolint:nilerr // as above
 	}
 	problems, err := guard.Check(ctx, r.skillMD, skill)
 	if err != nil {
@@ -250,7 +251,7 @@ func (x *execution) request(ctx context.Context, parent Iteration, batch []strin
 // of their words.
 func (x *execution) production(ctx context.Context) (said []string, err error) {
 	found, _, err := x.s.Proposals.List(ctx, x.r.OrgID, proposals.Filter{
-		Status: proposals.Pending, SkillName: x.r.Subject.Name, ProposedBy: proposals.Contributors, Limit: 5,
+		Status: proposals.Pending, SkillName: x.r.Subject.Name, ProposedBy: proposals.Contributors, Page: store.Page{Limit: 5},
 	})
 	for _, p := range found {
 		said = append(said, p.Reason)

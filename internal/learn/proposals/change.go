@@ -152,11 +152,15 @@ func (p *Proposal) Decide(ctx context.Context, tx *store.Tx, userID string, to S
 // Emit tells other systems that a proposal is applied. The event commits with the change that it
 // tells of.
 func (s *Service) Emit(ctx context.Context, tx *store.Tx, p Proposal) error {
-	d := events.Data{"proposal_id": p.ID, "skill_id": p.SkillID, "skill": p.SkillName, "as": nil, "version": nil, "pull_request": nil}
+	d := events.Data{
+		"proposal_id": p.ID, "skill_id": p.SkillID, "skill": p.SkillName, "as": nil, "version": nil,
+		"pull_request": nil,
+	}
 	if o := p.Outcome; o != nil {
 		d["as"], d["version"], d["pull_request"] = o.Kind, orNull(o.Version), orNull(o.URL)
 	}
-	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: p.OrgID, Type: events.ProposalApplied, Path: "/proposals/" + p.ID, Data: d})
+	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: p.OrgID, Type: events.ProposalApplied, Path: "/proposals/" +
+		p.ID, Data: d})
 }
 
 // Approvable refuses a proposal that says nothing to apply: clients apply what is
@@ -219,14 +223,16 @@ func (s *Service) Complete(ctx context.Context, orgID, id string) (err error) {
 	}
 	words, err := s.Words(ctx, orgID, p.SkillID)
 	if fault.Is(err, fault.NotFound) {
-		return fault.New(fault.Conflict, "The words of %s are not known here: push the skill to the registry first", p.SkillName).Because(err)
+		return fault.New(fault.Conflict, "The words of %s are not known here: push the skill to the registry first",
+			p.SkillName).Because(err)
 	}
 	if err != nil {
 		return err
 	}
 	now := p.Type.value(words.parsed)
 	if p.CurrentValue != nil && *p.CurrentValue != *now {
-		return fault.New(fault.Conflict, "The %s of %s has changed since: refresh the proposal, or write its value again", p.Type, p.SkillName)
+		return fault.New(fault.Conflict, "The %s of %s has changed since: refresh the proposal, or write its value again",
+			p.Type, p.SkillName)
 	}
 	change, err := words.change(p.Target, *p.ProposedValue, "")
 	if err != nil {

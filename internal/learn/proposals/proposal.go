@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
@@ -58,25 +59,11 @@ type Change struct {
 
 // An Edit is a part of the change: with its reason, and the cases that it should
 // help. Anchor and Text have the meaning of package edit.
-type Edit struct {
-	Op     string   `json:"op" example:"replace" doc:"replace, insert_after or delete"`
-	Anchor string   `json:"anchor" doc:"The text that it changes; occurs once"`
-	Text   string   `json:"text"`
-	Why    string   `json:"why"`
-	Cases  []string `json:"cases" nullable:"false"`
-}
+type Edit = api.ProposalEdit
 
 // Proof is the comparison of the proposed words with the current ones, on cases that
 // neither wrote nor chose them.
-type Proof struct {
-	Cases    int         `json:"cases"`
-	Current  float64     `json:"current" doc:"Share of the trials that pass with the current words"`
-	Winner   float64     `json:"winner" doc:"With the proposed ones"`
-	Better   int         `json:"better" doc:"Cases that got better"`
-	Worse    int         `json:"worse"`
-	P        *float64    `json:"p" doc:"How likely a difference like this is between equals"`
-	Interval *[2]float64 `json:"interval" doc:"95 % interval of the difference"`
-}
+type Proof = api.ProposalProof
 
 // A Target is what a proposal rewrites. Clients that know only types read both as
 // Body. Clients that know two types apply the value of a body and leave the description as it is.

@@ -134,10 +134,8 @@ type Filter struct {
 	Status     Status
 	SkillName  string
 	ProposedBy string
-	Hidden     bool   // include pending ones of hidden skills
-	Sort       string // a field of sorts, with a leading - for descending; newest first when empty
-	Limit      int
-	Offset     int
+	Hidden     bool // include pending ones of hidden skills
+	store.Page
 }
 
 // List returns a page of the organisation's proposals, newest first, and their

@@ -32,7 +32,8 @@ func scan(row store.Row) (p Proposal, err error) {
 		&p.ReviewedBy, store.NullTime(&p.ReviewedAt), store.NullTime(&p.AppliedAt), store.Time(&p.CreatedAt),
 		&p.EntryID, &p.BaseVersion, &p.SourceID, &p.BaseDigest, &p.SkillMD, &p.Diff, &edits, &p.Proved, &proof, &p.EditedBy,
 		store.NullTime(&p.RefreshedAt),
-		&o.Kind, &o.State, &o.Message, &o.EntryID, &o.Version, &o.VersionID, &o.ConnectionID, &o.Branch, &o.Commit, &o.Number, &o.URL,
+		&o.Kind, &o.State, &o.Message, &o.EntryID, &o.Version, &o.VersionID, &o.ConnectionID, &o.Branch, &o.Commit,
+		&o.Number, &o.URL,
 		&o.AppliedBy, store.Time(&o.CreatedAt), store.Time(&o.UpdatedAt))
 	if err != nil {
 		return p, err
@@ -57,10 +58,12 @@ func insertProposal(ctx context.Context, tx *store.Tx, p Proposal) (string, erro
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO proposals (`+strings.ReplaceAll(columns, "p.", "")+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+			$23, $24, $25, $26,
 			$27, $28, $29, $30, $31)
 		ON CONFLICT (org_id, skill_name, finding) DO NOTHING`,
-		p.ID, p.OrgID, p.SkillID, p.SkillName, p.Finding, p.Type, p.Target, p.CurrentValue, p.ProposedValue, p.Reason, p.Confidence,
+		p.ID, p.OrgID, p.SkillID, p.SkillName, p.Finding, p.Type, p.Target, p.CurrentValue, p.ProposedValue,
+		p.Reason, p.Confidence,
 		p.PassRateBefore, p.ProjectedPassRate, string(p.Evidence), p.Status, p.ProposedBy, p.ReviewedBy,
 		store.NullMicros(p.ReviewedAt), store.NullMicros(p.AppliedAt), store.Micros(p.CreatedAt),
 		p.EntryID, p.BaseVersion, p.SourceID, p.BaseDigest, p.SkillMD, p.Diff, edits, p.Proved, proof, p.EditedBy,
@@ -103,8 +106,10 @@ func updateProposal(ctx context.Context, tx *store.Tx, p Proposal) error {
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE proposals SET current_value = $3, proposed_value = $4, reason = $5, confidence = $6, projected_pass_rate = $7,
-			evidence = $8, status = $9, reviewed_by = $10, reviewed_at = $11, applied_at = $12, entry_id = $13, base_version = $14,
-			source_id = $15, base_digest = $16, skill_md = $17, diff = $18, edits = $19, proved = $20, proof = $21, edited_by = $22,
+			evidence = $8, status = $9, reviewed_by = $10, reviewed_at = $11, applied_at = $12, entry_id = $13,
+				base_version = $14,
+			source_id = $15, base_digest = $16, skill_md = $17, diff = $18, edits = $19, proved = $20, proof = $21,
+				edited_by = $22,
 			refreshed_at = $23
 		WHERE org_id = $1 AND id = $2`,
 		p.OrgID, p.ID, p.CurrentValue, p.ProposedValue, p.Reason, p.Confidence, p.ProjectedPassRate, string(p.Evidence), p.Status,
@@ -124,7 +129,8 @@ func reopenEmpty(ctx context.Context, q store.Querier) error {
 }
 
 func approvedOf(ctx context.Context, q store.Querier, orgID string) ([]Proposal, error) {
-	rows, err := q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+` WHERE p.org_id = $1 AND p.status = $2`, orgID, Approved)
+	rows, err := q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+` WHERE p.org_id = $1 AND p.status = $2`,
+		orgID, Approved)
 	return store.All(rows, err, scan)
 }
 
@@ -151,21 +157,21 @@ var sorts = store.Sorting{
 	"proposed_by": "p.proposed_by", "created_at": "p.created_at",
 }
 
+func countPending(ctx context.Context, q store.Querier, orgID string) (int, error) {
+	return store.Count(ctx, q, `FROM proposals p WHERE p.org_id = $1 AND p.status = $2 AND `+awaited, orgID, Pending)
+}
+
+// proposalsOf is no store.List: its count need not read the outcomes.
 func proposalsOf(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Proposal, int, error) {
 	const where = ` WHERE p.org_id = $1 AND ($2 = '' OR p.status = $2) AND ($3 = '' OR p.skill_name = $3)
 		AND ($4 = '' OR p.proposed_by = $4) AND ($5 OR ` + awaited + `)`
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM proposals p`+where, orgID, f.Status, f.SkillName, f.ProposedBy, f.Hidden)
-	total, err := store.One(rows, err, "Count", store.Value[int])
+	total, err := store.Count(ctx, q, `FROM proposals p`+where, orgID, f.Status, f.SkillName, f.ProposedBy, f.Hidden)
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+where+sorts.By(f.Sort, `p.id DESC`)+` LIMIT $6 OFFSET $7`,
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+`, `+outcomeColumns+from+where+sorts.By(f.Sort, `p.id DESC`)+` LIMIT $6 OFFSET $7`,
 		orgID, f.Status, f.SkillName, f.ProposedBy, f.Hidden, f.Limit, f.Offset)
 	all, err := store.All(rows, err, scan)
 	return all, total, err
-}
-
-func countPending(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM proposals p WHERE p.org_id = $1 AND p.status = $2 AND `+awaited, orgID, Pending)
-	return store.One(rows, err, "Count", store.Value[int])
 }

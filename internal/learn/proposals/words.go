@@ -67,7 +67,8 @@ func (s *Service) Words(ctx context.Context, orgID, skillID string) (w Words, er
 		return w, err
 	}
 	if w.parsed, err = skillpkg.ParseSkill(text); err != nil || len(text) > maxSkillMD {
-		return w, fault.New(fault.NotFound, "The SKILL.md of the skill cannot be read, or is larger than %d KiB", maxSkillMD>>10).Because(err)
+		return w, fault.New(fault.NotFound, "The SKILL.md of the skill cannot be read, or is larger than %d KiB",
+			maxSkillMD>>10).Because(err)
 	}
 	w.SkillMD = string(text)
 	return w, nil

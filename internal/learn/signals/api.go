@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -72,12 +73,7 @@ type ingestInput struct {
 }
 
 type ingestOutput struct {
-	Status     string `json:"status" enum:"accepted"`
-	Accepted   *int   `json:"accepted,omitempty" doc:"New signals; with a batch"`
-	Duplicates *int   `json:"duplicates,omitempty" doc:"Signals that were there already; with a batch"`
-
-	Warnings []string `json:"warnings,omitempty" doc:"What of the body was not used, and what to do about it"`
-
+	api.SignalsResult
 	session bool
 }
 
@@ -91,7 +87,7 @@ func (o ingestOutput) HTTPStatus() int {
 
 func (s *Service) handleIngest(ctx context.Context, in ingestInput) (ingestOutput, error) {
 	r, err := s.Ingest(ctx, access.From(ctx), in.Body.raw)
-	out := ingestOutput{Status: "accepted", session: r.Session}
+	out := ingestOutput{api.SignalsResult{Status: "accepted"}, r.Session}
 	if !r.Session {
 		out.Accepted, out.Duplicates = &r.Accepted, &r.Duplicates
 	}
@@ -105,18 +101,12 @@ func (s *Service) handleIngest(ctx context.Context, in ingestInput) (ingestOutpu
 const notRelay = "user_cohort was not used: this key is not a relay's, so its signals count as those of its user; " +
 	"a server that passes on signals of others needs a key made with `whetstone key create --relay`"
 
-// Withholding marks suppressed figures and explains why.
-type Withholding struct {
-	Suppressed bool   `json:"suppressed,omitempty" doc:"Something is withheld: it would tell of too few contributors"`
-	Reason     string `json:"suppressed_reason,omitempty" doc:"Why, and what would show it; with suppressed"`
-}
-
 // withholding is shared by all outputs that can have suppressed figures.
-func (s *Service) withholding(suppressed bool) Withholding {
+func (s *Service) withholding(suppressed bool) api.Withholding {
 	if !suppressed {
-		return Withholding{}
+		return api.Withholding{}
 	}
-	return Withholding{true, s.Withheld()}
+	return api.Withholding{Suppressed: true, Reason: s.Withheld()}
 }
 
 type aggregatesInput struct {
@@ -154,94 +144,49 @@ func (in aggregatesInput) query() (q Query, err error) {
 	return q, nil
 }
 
-type totalsOutput struct {
-	Signals      *int64 `json:"signals" doc:"Over the rows that are shown"`
-	Skills       int    `json:"skills"`
-	Contributors *int   `json:"contributors" doc:"Null if unknown or withheld"`
-	Withholding
-}
-
-type rowOutput struct {
-	SkillName    string   `json:"skill_name"`
-	Type         string   `json:"signal_type"`
-	Bucket       string   `json:"bucket" example:"2026-W07"`
-	Signals      *int64   `json:"signal_count" doc:"Null if withheld"`
-	Contributors *int     `json:"contributor_count" doc:"Null if withheld"`
-	Confidence   *float64 `json:"avg_confidence" doc:"Null if withheld, or if not every signal has one"`
-	Withholding
-}
-
-type aggregatesOutput struct {
-	GeneratedAt httpapi.Time  `json:"generated_at"`
-	AsOf        *httpapi.Time `json:"as_of" doc:"The snapshot that the figures are of; null before the first"`
-	Totals      totalsOutput  `json:"totals"`
-	Aggregates  []rowOutput   `json:"aggregates" nullable:"false"`
-}
-
-func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (aggregatesOutput, error) {
+func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (api.SignalsAggregates, error) {
 	q, err := in.query()
 	if err != nil {
-		return aggregatesOutput{}, err
+		return api.SignalsAggregates{}, err
 	}
 	rows, t, err := s.Aggregates(ctx, access.From(ctx).OrgID, q)
-	return aggregatesOutput{
+	return api.SignalsAggregates{
 		GeneratedAt: httpapi.Time(time.Now()),
 		AsOf:        (*httpapi.Time)(t.AsOf),
-		Totals:      totalsOutput{t.Signals, t.Skills, t.Contributors, s.withholding(t.Suppressed)},
-		Aggregates: each(rows, func(r Row) rowOutput {
-			return rowOutput{r.SkillName, r.Type, r.Bucket, r.Signals, r.Contributors, r.Confidence, s.withholding(r.Suppressed)}
+		Totals: api.SignalsTotals{
+			Signals: t.Signals, Skills: t.Skills, Contributors: t.Contributors, Withholding: s.withholding(t.Suppressed),
+		},
+		Aggregates: each(rows, func(r Row) api.SignalsRow {
+			return api.SignalsRow{
+				SkillName: r.SkillName, Type: r.Type, Bucket: r.Bucket, Signals: r.Signals, Contributors: r.Contributors,
+				Confidence: r.Confidence, Withholding: s.withholding(r.Suppressed),
+			}
 		}),
 	}, err
 }
 
-// Source says what a response is based on.
-type Source struct {
-	Source      string        `json:"source" enum:"contribution_signal"`
-	CreatorID   string        `json:"creator_id" format:"uuid" doc:"The user behind the key"`
-	GeneratedAt httpapi.Time  `json:"generated_at"`
-	AsOf        *httpapi.Time `json:"as_of" doc:"The snapshot that the figures are of; null before the first"`
-}
-
-func newSource(ctx context.Context, asOf *time.Time) Source {
-	return Source{"contribution_signal", access.From(ctx).UserID, httpapi.Time(time.Now()), (*httpapi.Time)(asOf)}
-}
-
-type summaryOutput struct {
-	SkillName    string       `json:"skill_name"`
-	Signals      *int64       `json:"signal_count" doc:"Null if withheld"`
-	Contributors *int         `json:"contributor_count" doc:"Null if withheld"`
-	TriggerRate  *float64     `json:"trigger_rate" doc:"Of the sessions that say"`
-	MissRate     *float64     `json:"miss_rate" doc:"Of the sessions that say"`
-	Actionable   bool         `json:"actionable" doc:"Ten signals at least, of enough contributors to be shown"`
-	LastSignalAt httpapi.Time `json:"last_signal_at" doc:"The day, at midnight: the moment would be one person's"`
-	Withholding
+func newSource(ctx context.Context, asOf *time.Time) api.SignalsSource {
+	return api.SignalsSource{
+		Source: "contribution_signal", CreatorID: access.From(ctx).UserID, GeneratedAt: httpapi.Time(time.Now()),
+		AsOf: (*httpapi.Time)(asOf),
+	}
 }
 
 // newSummaryOutput shows a summary. LastSignalAt has the precision of a day: a time could be
 // matched with somebody's working hours.
-func (s *Service) newSummaryOutput(sum Summary) summaryOutput {
-	return summaryOutput{
+func (s *Service) newSummaryOutput(sum Summary) api.SkillSignals {
+	return api.SkillSignals{
 		SkillName: sum.SkillName, Signals: sum.Signals, Contributors: sum.Contributors,
 		TriggerRate: sum.TriggerRate, MissRate: sum.MissRate,
 		Actionable: sum.Actionable, LastSignalAt: httpapi.Time(sum.LastDay), Withholding: s.withholding(sum.Suppressed),
 	}
 }
 
-type overviewOutput struct {
-	Source
-	Signals      *int64          `json:"total_signals" doc:"Over the skills that are shown"`
-	Contributors *int            `json:"total_contributors" doc:"Null if withheld"`
-	ActiveSkills int             `json:"active_skills"`
-	Pending      int             `json:"pending_proposals"`
-	Skills       []summaryOutput `json:"skills" nullable:"false"`
-	Withholding
-}
-
-func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutput, error) {
+func (s *Service) handleOverview(ctx context.Context, _ struct{}) (api.SignalsOverview, error) {
 	o, err := s.Overview(ctx, access.From(ctx).OrgID)
-	return overviewOutput{
-		Source: newSource(ctx, o.AsOf), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
-		Pending: o.Pending, Skills: each(o.Skills, s.newSummaryOutput), Withholding: s.withholding(o.Suppressed),
+	return api.SignalsOverview{
+		SignalsSource: newSource(ctx, o.AsOf), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
+		PendingProposals: o.Pending, Skills: each(o.Skills, s.newSummaryOutput), Withholding: s.withholding(o.Suppressed),
 	}, err
 }
 
@@ -249,35 +194,16 @@ type skillInput struct {
 	Name string `path:"name" doc:"Name of the skill"`
 }
 
-type countOutput struct {
-	Class   string `json:"query_bucket" example:"troubleshooting"`
-	Signals int64  `json:"count"`
-}
-
-type weekOutput struct {
-	Week         string `json:"week" example:"2026-W07"`
-	Signals      *int64 `json:"signals" doc:"Null if withheld"`
-	Contributors *int   `json:"contributors" doc:"Null if withheld"`
-	Withholding
-}
-
-type skillOutput struct {
-	Source
-	Skill       *summaryOutput    `json:"skill" doc:"Null if there are no signals"`
-	Missed      []countOutput     `json:"missed_categories" nullable:"false" doc:"Those that may be shown"`
-	Grades      map[string]*int64 `json:"grade_distribution" nullable:"false" doc:"A, B, C and F; null if withheld"`
-	Invocations map[string]*int64 `json:"invocation_types" nullable:"false" doc:"explicit, implicit, contextual and missed; null if withheld"`
-	Weekly      []weekOutput      `json:"weekly" nullable:"false" doc:"Oldest first"`
-	Withholding
-}
-
-func (s *Service) handleSkill(ctx context.Context, in skillInput) (skillOutput, error) {
+func (s *Service) handleSkill(ctx context.Context, in skillInput) (api.SkillSignalsDetail, error) {
 	d, err := s.Skill(ctx, access.From(ctx).OrgID, in.Name)
-	out := skillOutput{
-		Source: newSource(ctx, d.AsOf), Missed: each(d.Missed, func(c Count) countOutput { return countOutput(c) }),
-		Grades: d.Grades, Invocations: d.Invocations, Withholding: s.withholding(d.Suppressed),
-		Weekly: each(d.Weekly, func(w Week) weekOutput {
-			return weekOutput{w.Week, w.Signals, w.Contributors, s.withholding(w.Suppressed)}
+	out := api.SkillSignalsDetail{
+		SignalsSource: newSource(ctx, d.AsOf),
+		Missed:        each(d.Missed, func(c Count) api.SignalsCount { return api.SignalsCount(c) }),
+		Grades:        d.Grades, Invocations: d.Invocations, Withholding: s.withholding(d.Suppressed),
+		Weekly: each(d.Weekly, func(w Week) api.SignalsWeek {
+			return api.SignalsWeek{
+				Week: w.Week, Signals: w.Signals, Contributors: w.Contributors, Withholding: s.withholding(w.Suppressed),
+			}
 		}),
 	}
 	if d.Skill != nil {

@@ -141,8 +141,10 @@ func (r *reader) elements(raw json.RawMessage, by string) {
 		}
 		path += "."
 		r.signal(path, wireSignal{
-			SkillName: read[string](r, f, path, "skill_name", "text"), SignalType: read[string](r, f, path, "signal_type", "text"),
-			SourceKey: read[string](r, f, path, "source_key", "text"), UserCohort: read[string](r, f, path, "user_cohort", "text"),
+			SkillName:  read[string](r, f, path, "skill_name", "text"),
+			SignalType: read[string](r, f, path, "signal_type", "text"),
+			SourceKey:  read[string](r, f, path, "source_key", "text"),
+			UserCohort: read[string](r, f, path, "user_cohort", "text"),
 			Confidence: read[float64](r, f, path, "confidence", "a number"),
 		}, by)
 	}

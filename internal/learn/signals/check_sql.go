@@ -30,9 +30,11 @@ const wrongCells = `
 			FROM sent GROUP BY org_id
 			UNION ALL SELECT org_id, 'skill', skill_name, '', '', 0, -COUNT(*), -COUNT(DISTINCT contributor), -SUM(confidence)
 			FROM sent GROUP BY org_id, skill_name
-			UNION ALL SELECT org_id, 'kind', skill_name, form, signal_type, 0, -COUNT(*), -COUNT(DISTINCT contributor), -SUM(confidence)
+			UNION ALL SELECT org_id, 'kind', skill_name, form, signal_type, 0, -COUNT(*), -COUNT(DISTINCT contributor),
+				-SUM(confidence)
 			FROM sent GROUP BY org_id, skill_name, form, signal_type
-			UNION ALL SELECT org_id, 'day', skill_name, form, signal_type, day, -COUNT(*), -COUNT(DISTINCT contributor), -SUM(confidence)
+			UNION ALL SELECT org_id, 'day', skill_name, form, signal_type, day, -COUNT(*), -COUNT(DISTINCT contributor),
+				-SUM(confidence)
 			FROM sent GROUP BY org_id, skill_name, form, signal_type, day
 		) AS recount GROUP BY org_id, level, skill_name, form, signal_type, day
 		HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0

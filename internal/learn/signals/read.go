@@ -130,7 +130,8 @@ func merge(rows []Row) []Row {
 	merged := make([]Row, 0, len(rows))
 	for _, r := range rows {
 		if last := len(merged) - 1; last >= 0 && order(merged[last], r) == 0 {
-			both := Row{SkillName: r.SkillName, Type: r.Type, Bucket: r.Bucket, Suppressed: r.Suppressed || merged[last].Suppressed}
+			both := Row{SkillName: r.SkillName, Type: r.Type, Bucket: r.Bucket, Suppressed: r.Suppressed ||
+				merged[last].Suppressed}
 			if !both.Suppressed {
 				sum := *r.Signals + *merged[last].Signals
 				both.Signals = &sum

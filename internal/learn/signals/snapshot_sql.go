@@ -120,8 +120,8 @@ func snapshotAt(ctx context.Context, q store.Querier, orgID string) (*time.Time,
 		err = row.Scan(store.NullTime(&at))
 		return at, err
 	})
-	if fault.Is(err, fault.NotFound) {
-		return nil, nil //nolint:nilnil // no signals, no snapshot
+	if fault.Is(err, fault.NotFound) { // no signals, no snapshot
+		err = nil
 	}
 	return at, err
 }

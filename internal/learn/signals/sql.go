@@ -161,7 +161,8 @@ func scanCell(row store.Row) (c *cell, err error) {
 	c = &cell{}
 	var few, carried string
 	var revealed int
-	err = row.Scan(&c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few, &c.confidenceSum, &c.lastDay,
+	err = row.Scan(&c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few,
+		&c.confidenceSum, &c.lastDay,
 		&revealed, &carried)
 	c.few, c.carried, c.revealed = strings.Fields(few), strings.Fields(carried), revealed == 1
 	return c, err

@@ -3,10 +3,12 @@ package suggestions
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -42,6 +44,10 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Write, Method: "POST", Path: source + "/eval-suggestions/{suggestionId}/apply-to-suite",
 		Summary: "Append a suggestion to a saved suite",
 	})
+	httpapi.Add(a, s.handleApplyDrafts, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/cloud-sources/{id}/drafts/apply",
+		Summary: "Add the drafts of a cloud source to a suite",
+	})
 	httpapi.Add(a, s.handleCreateCase, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/v1/sessions/{session_id}/cases",
 		Status:  http.StatusCreated,
@@ -49,7 +55,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-func (s *Service) handleDetail(ctx context.Context, in sources.SourcePath) (detailOutput, error) {
+func (s *Service) handleDetail(ctx context.Context, in sources.SourcePath) (api.SourceDetail, error) {
 	d, err := s.Detail(ctx, access.From(ctx).OrgID, in.ID)
 	return newDetailOutput(d), err
 }
@@ -65,7 +71,7 @@ type pendingInput struct {
 }
 
 type suggestionsOutput struct {
-	Suggestions []suggestionOutput `json:"evalSuggestions" nullable:"false"`
+	Suggestions []api.Suggestion   `json:"evalSuggestions" nullable:"false"`
 	Pagination  httpapi.Pagination `json:"pagination"`
 }
 
@@ -81,7 +87,7 @@ type reviewsInput struct {
 }
 
 type reviewsOutput struct {
-	Reviews    []reviewOutput     `json:"reviewedSuggestions" nullable:"false"`
+	Reviews    []api.Review       `json:"reviewedSuggestions" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -90,26 +96,14 @@ func (s *Service) handleReviews(ctx context.Context, in reviewsInput) (reviewsOu
 	return reviewsOutput{newReviewOutputs(found), in.Of(total)}, err
 }
 
-// CaseInput is the case in the body of a review.
-type CaseInput struct {
-	Query          string        `json:"query" minLength:"1" maxLength:"10000"`
-	ShouldTrigger  bool          `json:"should_trigger"`
-	Evidence       Evidence      `json:"source" enum:"linked_telemetry,hosted_run"`
-	Provenance     Provenance    `json:"provenance" enum:"failed_evaluation,missed_query,run_regression,run_failure"`
-	Rationale      *string       `json:"rationale,omitempty" maxLength:"10000"`
-	ObservedCount  *float64      `json:"observed_count,omitempty" minimum:"0"`
-	Confidence     *float64      `json:"confidence,omitempty" minimum:"0" maximum:"1"`
-	LastObservedAt *httpapi.Time `json:"last_observed_at,omitempty"`
-	InvocationType *string       `json:"invocation_type,omitempty" maxLength:"64" doc:"For positive trigger cases"`
-}
-
-// decision is what the client sends back: the case as it was shown, so that a review is of what the
+// newDecision is what the client sends back: the case as it was shown, so that a review is of what the
 // person saw, even if the suggestion has changed since.
-func (c CaseInput) decision(suggestionID string, status Status) Decision {
+func newDecision(c api.ReviewedCase, suggestionID string, status Status) Decision {
 	return Decision{
 		SuggestionID: canonicalID(suggestionID), Status: status, Query: c.Query, ShouldTrigger: c.ShouldTrigger,
-		Evidence: c.Evidence, Provenance: c.Provenance, Rationale: c.Rationale, ObservedCount: c.ObservedCount,
-		Confidence: c.Confidence, LastObservedAt: (*time.Time)(c.LastObservedAt), InvocationType: c.InvocationType,
+		Evidence: Evidence(c.Source), Provenance: Provenance(c.Provenance), Rationale: c.Rationale,
+		ObservedCount: c.ObservedCount,
+		Confidence:    c.Confidence, LastObservedAt: (*time.Time)(c.LastObservedAt), InvocationType: c.InvocationType,
 	}
 }
 
@@ -122,18 +116,12 @@ func canonicalID(id string) string {
 
 type reviewInput struct {
 	SourcePath
-	Body struct {
-		CaseInput
-		SuggestionID   string  `json:"suggestion_id" format:"uuid"`
-		Status         Status  `json:"review_status" enum:"accepted,rejected"`
-		AcceptTarget   *Target `json:"accept_target,omitempty" enum:"draft,saved_suite" doc:"Of an accepted case; draft when omitted"`
-		AppliedSuiteID *string `json:"applied_suite_id,omitempty" format:"uuid" doc:"Required with the target saved_suite"`
-	}
+	Body api.NewReview
 }
 
 // suiteID is the suite that the case is to be appended to, or "".
 func (in reviewInput) suiteID() (string, error) {
-	if in.Body.Status != Accepted || in.Body.AcceptTarget == nil || *in.Body.AcceptTarget != SavedSuite {
+	if Status(in.Body.ReviewStatus) != Accepted || in.Body.AcceptTarget == nil || Target(*in.Body.AcceptTarget) != SavedSuite {
 		return "", nil
 	}
 	if in.Body.AppliedSuiteID == nil {
@@ -143,7 +131,7 @@ func (in reviewInput) suiteID() (string, error) {
 }
 
 type reviewedOutput struct {
-	Review reviewOutput `json:"review"`
+	Review api.Review `json:"review"`
 }
 
 func (s *Service) handleReview(ctx context.Context, in reviewInput) (out reviewedOutput, err error) {
@@ -151,7 +139,7 @@ func (s *Service) handleReview(ctx context.Context, in reviewInput) (out reviewe
 	if err != nil {
 		return out, err
 	}
-	d := in.Body.decision(in.Body.SuggestionID, in.Body.Status)
+	d := newDecision(in.Body.ReviewedCase, in.Body.SuggestionID, Status(in.Body.ReviewStatus))
 	r, err := s.Review(ctx, access.From(ctx), in.SourceID, d, suiteID)
 	return reviewedOutput{newReviewOutput(r)}, err
 }
@@ -168,64 +156,57 @@ func (s *Service) handleClear(ctx context.Context, in SuggestionPath) (httpapi.N
 
 type applyInput struct {
 	SuggestionPath
-	Body struct {
-		CaseInput
-		SuiteID string `json:"suite_id" format:"uuid"`
-	}
-}
-
-type appliedSuite struct {
-	ID   string `json:"id" format:"uuid"`
-	Name string `json:"name"`
+	Body api.NewSuiteCase
 }
 
 type applyOutput struct {
-	Suite  appliedSuite `json:"suite"`
-	Review reviewOutput `json:"review"`
+	Suite  api.AppliedSuite `json:"suite"`
+	Review api.Review       `json:"review"`
 }
 
 func (s *Service) handleApply(ctx context.Context, in applyInput) (applyOutput, error) {
-	d := in.Body.decision(in.SuggestionID, Accepted)
+	d := newDecision(in.Body.ReviewedCase, in.SuggestionID, Accepted)
 	suite, r, err := s.Apply(ctx, access.From(ctx), in.SourceID, d, canonicalID(in.Body.SuiteID))
-	return applyOutput{appliedSuite{suite.ID, suite.Name}, newReviewOutput(r)}, err
+	return applyOutput{api.AppliedSuite{ID: suite.ID, Name: suite.Name}, newReviewOutput(r)}, err
+}
+
+// newDestination is where a body sends cases.
+func newDestination(suiteID string, n *api.NamedSuite) (to Destination) {
+	if suiteID != "" {
+		to.SuiteID = canonicalID(suiteID)
+	}
+	if n != nil {
+		to.NewName = n.Name
+	}
+	return to
+}
+
+type draftsInput struct {
+	sources.SourcePath
+	Body api.NewDraftCases
+}
+
+func (s *Service) handleApplyDrafts(ctx context.Context, in draftsInput) (api.AppliedDrafts, error) {
+	ids := make([]string, len(in.Body.DraftIDs))
+	for i, id := range in.Body.DraftIDs {
+		ids[i] = strings.ToLower(id)
+	}
+	out, err := s.ApplyDrafts(ctx, access.From(ctx), in.ID, ids, newDestination(in.Body.SuiteID, in.Body.NewSuite))
+	return api.AppliedDrafts{SuiteID: out.Suite.ID, Added: out.Added, Already: out.Already}, err
 }
 
 type caseInput struct {
 	SessionID string `path:"session_id" maxLength:"200" doc:"As the agent calls it"`
-	Body      struct {
-		Skill       string `json:"skill,omitempty" maxLength:"200" doc:"Id or name; the one that the session failed, or else used, when omitted"`
-		SourceID    string `json:"source_id,omitempty" maxLength:"40" doc:"A cloud source of the skill; that of the suite, or else the newest, when omitted"`
-		SuiteID     string `json:"suite_id,omitempty" format:"uuid" doc:"A suite of the source; the case becomes a draft when omitted"`
-		Query       string `json:"query,omitempty" maxLength:"4000" doc:"The first prompt of the session when omitted, if it is kept and the caller may read it"`
-		Expectation string `json:"expectation,omitempty" enum:"should_trigger,should_not_trigger" default:"should_trigger"`
-	}
+	Body      api.NewCase
 }
 
-type sessionCaseOutput struct {
-	SuggestionID string  `json:"suggestion_id" format:"uuid" doc:"Of the accepted suggestion: a review of it, or its deletion, undoes the case"`
-	SessionID    string  `json:"session_id"`
-	Skill        string  `json:"skill" example:"pdf-tables"`
-	SourceID     string  `json:"source_id" format:"uuid"`
-	SuiteID      *string `json:"suite_id" format:"uuid" doc:"Null for a draft"`
-	Query        string  `json:"query"`
-	Expectation  string  `json:"expectation" enum:"should_trigger,should_not_trigger"`
-}
-
-type caseOutput struct {
-	Case sessionCaseOutput `json:"case"`
-}
-
-func (s *Service) handleCreateCase(ctx context.Context, in caseInput) (caseOutput, error) {
-	suiteID := in.Body.SuiteID
-	if suiteID != "" {
-		suiteID = canonicalID(suiteID)
-	}
-	r, skill, err := s.CreateCase(ctx, access.From(ctx), SessionCase{
-		SessionID: in.SessionID, Skill: in.Body.Skill, SourceID: in.Body.SourceID, SuiteID: suiteID, Query: in.Body.Query,
-		ShouldNotTrigger: in.Body.Expectation == shouldNotTrigger,
+func (s *Service) handleCreateCase(ctx context.Context, in caseInput) (out api.CreatedCase, err error) {
+	made, err := s.CreateCase(ctx, access.From(ctx), SessionCase{
+		SessionID: in.SessionID, Skill: in.Body.Skill, SourceID: in.Body.SourceID, Query: in.Body.Query,
+		To: newDestination(in.Body.SuiteID, in.Body.NewSuite), ShouldNotTrigger: in.Body.Expectation == shouldNotTrigger,
 	})
-	return caseOutput{sessionCaseOutput{
-		SuggestionID: r.SuggestionID, SessionID: in.SessionID, Skill: skill.Name, SourceID: r.SourceID, SuiteID: r.AppliedSuiteID,
-		Query: r.Query, Expectation: r.expectation(),
-	}}, err
+	if err != nil {
+		return out, err
+	}
+	return newCreatedCase(in.SessionID, made), nil
 }

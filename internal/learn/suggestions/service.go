@@ -32,6 +32,7 @@ type Detail struct {
 	PendingCount int
 	Reviews      []Review
 	ReviewCount  int
+	DraftCount   int // reviews that accepted a case without a suite
 	Suites       []suites.Suite
 }
 
@@ -49,6 +50,9 @@ func (s *Service) Detail(ctx context.Context, orgID, sourceID string) (d Detail,
 		return d, err
 	}
 	if d.Reviews, d.ReviewCount, err = reviewsOf(ctx, s.DB, d.Source, "", detailLimit, 0); err != nil {
+		return d, err
+	}
+	if d.DraftCount, err = draftsOf(ctx, s.DB, d.Source); err != nil {
 		return d, err
 	}
 	d.Suites, err = s.Suites.OfSource(ctx, s.DB, orgID, d.ID)
@@ -132,6 +136,13 @@ func newReview(c access.Caller, src sources.Source, d Decision) Review {
 	}
 }
 
+// newApplied is the review that accepts a case into a suite.
+func newApplied(c access.Caller, src sources.Source, d Decision, suiteID string) Review {
+	r, target := newReview(c, src, d), SavedSuite
+	r.AcceptTarget, r.AppliedSuiteID, r.AppliedAt = &target, &suiteID, &r.ReviewedAt
+	return r
+}
+
 // Apply accepts a suggestion and appends its case to a suite of the source. It
 // is idempotent: a second call for the same suite keeps the first decision, and
 // only appends its case again if it was removed from the suite meanwhile.
@@ -160,10 +171,7 @@ func (s *Service) Apply(
 		if suite, err = s.appendCase(ctx, tx, c, src, d, suiteID); err != nil {
 			return err
 		}
-		target := SavedSuite
-		r = newReview(c, src, d)
-		r.AcceptTarget, r.AppliedSuiteID, r.AppliedAt = &target, &suite.ID, &r.ReviewedAt
-		r, err = saveReview(ctx, tx, src, r)
+		r, err = saveReview(ctx, tx, src, newApplied(c, src, d, suite.ID))
 		return err
 	})
 	return suite, r, err
@@ -176,7 +184,8 @@ func (s *Service) appendCase(
 	if err != nil {
 		return suites.Suite{}, err
 	}
-	return s.Suites.Append(ctx, tx, c, src.ID, suiteID, raw)
+	suite, _, err := s.Suites.Append(ctx, tx, c, src.ID, suiteID, raw)
+	return suite, err
 }
 
 // saveReview upserts a review. One that replaces another keeps the other's id.
@@ -257,9 +266,4 @@ func (s *Service) undo(
 		}
 	}
 	return gone, s.clear(ctx, tx, src, suggestionID)
-}
-
-// DeleteOfSource implements sources.OnSourceDeleted.
-func (s *Service) DeleteOfSource(ctx context.Context, tx *store.Tx, src sources.Source) error {
-	return deleteOfSource(ctx, tx, src)
 }

@@ -21,19 +21,10 @@ func scanSuggestion(row store.Row) (s Suggestion, err error) {
 // pendingOf returns a page of the suggestions without a review, the best
 // first, and the number of all. The order is total, so pages don't overlap.
 func pendingOf(ctx context.Context, q store.Querier, src sources.Source, limit, offset int) ([]Suggestion, int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM source_suggestions WHERE org_id = $1 AND source_id = $2 AND NOT reviewed`, src.OrgID, src.ID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+suggestionColumns+` FROM source_suggestions
-		WHERE org_id = $1 AND source_id = $2 AND NOT reviewed
-		ORDER BY confidence DESC, observed_count DESC, last_observed_at DESC, id DESC LIMIT $3 OFFSET $4`,
-		src.OrgID, src.ID, limit, offset)
-	all, err := store.All(rows, err, scanSuggestion)
-	return all, total, err
+	return store.List[Suggestion]{
+		Columns: suggestionColumns, From: `FROM source_suggestions WHERE org_id = $1 AND source_id = $2 AND NOT reviewed`,
+		Order: `confidence DESC, observed_count DESC, last_observed_at DESC, id DESC`, Scan: scanSuggestion,
+	}.Page(ctx, q, store.Page{Limit: limit, Offset: offset}, src.OrgID, src.ID)
 }
 
 // pendingByID returns those of the suggestions that have no review, the best first.
@@ -163,7 +154,8 @@ const reviewColumns = `id, org_id, source_id, suggestion_id, review_status, acce
 func scanReview(row store.Row) (r Review, err error) {
 	err = row.Scan(&r.ID, &r.OrgID, &r.SourceID, &r.SuggestionID, &r.Status, &r.AcceptTarget, &r.AppliedSuiteID, &r.Query,
 		&r.ShouldTrigger, &r.Evidence, &r.Provenance, &r.Rationale, &r.ObservedCount, &r.Confidence,
-		store.NullTime(&r.LastObservedAt), &r.InvocationType, &r.ReviewedBy, store.Time(&r.ReviewedAt), store.NullTime(&r.AppliedAt))
+		store.NullTime(&r.LastObservedAt), &r.InvocationType, &r.ReviewedBy, store.Time(&r.ReviewedAt),
+		store.NullTime(&r.AppliedAt))
 	return r, err
 }
 
@@ -179,16 +171,25 @@ func reviewOf(ctx context.Context, q store.Querier, src sources.Source, suggesti
 func reviewsOf(
 	ctx context.Context, q store.Querier, src sources.Source, status Status, limit, offset int,
 ) ([]Review, int, error) {
-	const fromWhere = ` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND ($3 = '' OR review_status = $3)`
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+fromWhere, src.OrgID, src.ID, status)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `SELECT `+reviewColumns+fromWhere+` ORDER BY reviewed_at DESC, id DESC LIMIT $4 OFFSET $5`,
-		src.OrgID, src.ID, status, limit, offset)
-	all, err := store.All(rows, err, scanReview)
-	return all, total, err
+	return store.List[Review]{
+		Columns: reviewColumns, Order: `reviewed_at DESC, id DESC`, Scan: scanReview,
+		From: `FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND ($3 = '' OR review_status = $3)`,
+	}.Page(ctx, q, store.Page{Limit: limit, Offset: offset}, src.OrgID, src.ID, status)
+}
+
+// acceptedOf returns the reviews that accepted a case, those that were applied last at the end.
+func acceptedOf(ctx context.Context, q store.Querier, src sources.Source) ([]Review, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+reviewColumns+` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND review_status = $3
+		ORDER BY COALESCE(applied_at, 0), reviewed_at, id`, src.OrgID, src.ID, Accepted)
+	return store.All(rows, err, scanReview)
+}
+
+// draftsOf counts the drafts of a source.
+func draftsOf(ctx context.Context, q store.Querier, src sources.Source) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND accept_target = $3`,
+		src.OrgID, src.ID, Draft)
+	return store.One(rows, err, "Count", store.Value[int])
 }
 
 // upsertReview stores a review and returns its id: that of the review of the
@@ -206,7 +207,8 @@ func upsertReview(ctx context.Context, tx *store.Tx, r Review) (string, error) {
 			reviewed_by = excluded.reviewed_by, reviewed_at = excluded.reviewed_at, applied_at = excluded.applied_at
 		RETURNING id`,
 		r.ID, r.OrgID, r.SourceID, r.SuggestionID, r.Status, r.AcceptTarget, r.AppliedSuiteID, r.Query, r.ShouldTrigger,
-		r.Evidence, r.Provenance, r.Rationale, r.ObservedCount, r.Confidence, store.NullMicros(r.LastObservedAt), r.InvocationType,
+		r.Evidence, r.Provenance, r.Rationale, r.ObservedCount, r.Confidence, store.NullMicros(r.LastObservedAt),
+		r.InvocationType,
 		r.ReviewedBy, store.Micros(r.ReviewedAt), store.NullMicros(r.AppliedAt))
 	return store.One(rows, err, "Review", store.Value[string])
 }
@@ -217,7 +219,8 @@ func deleteReview(ctx context.Context, tx *store.Tx, src sources.Source, suggest
 	return n > 0, err
 }
 
-func deleteOfSource(ctx context.Context, tx *store.Tx, src sources.Source) error {
+// DeleteOfSource implements sources.OnSourceDeleted.
+func (s *Service) DeleteOfSource(ctx context.Context, tx *store.Tx, src sources.Source) error {
 	_, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
 	if err != nil {
 		return err

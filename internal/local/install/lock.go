@@ -49,7 +49,8 @@ type Record struct {
 func (r Record) equal(other Record) bool {
 	return maps.Equal(r.Files, other.Files) && r.InstalledAt.Equal(other.InstalledAt) &&
 		r.ContentHash == other.ContentHash && r.EntryID == other.EntryID && r.Pinned == other.Pinned &&
-		r.Server == other.Server && r.Version == other.Version && r.Explicit == other.Explicit && r.NoRequires == other.NoRequires &&
+		r.Server == other.Server && r.Version == other.Version && r.Explicit == other.Explicit &&
+		r.NoRequires == other.NoRequires &&
 		slices.Equal(r.RequiredBy, other.RequiredBy)
 }
 

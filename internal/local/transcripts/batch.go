@@ -63,7 +63,8 @@ var pushNamespace = uuid.MustParse("2f6d9a52-8c0e-4b1b-9f0c-5a64d6f2b8e3")
 func (b *batch) body(owner, version string) ([]byte, error) {
 	of := func(kind string) []json.RawMessage { return append([]json.RawMessage{}, b.records[kind]...) }
 	content, err := json.Marshal(canonical{
-		of(sessionKind), of(promptKind), of(invocationKind), of(factKind), of(requestKind), of(offerKind), of(toolCallKind), of(""),
+		of(sessionKind), of(promptKind), of(invocationKind), of(factKind), of(requestKind), of(offerKind),
+		of(toolCallKind), of(""),
 		of(outcomeKind), of(transcriptKind),
 	})
 	if err != nil {

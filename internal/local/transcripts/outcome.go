@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/local/transcripts/shell"
 )
 
 // outcomeRecord is what came of a command, or that a person interrupted the agent. The
@@ -81,7 +79,7 @@ func (t *turn) shellCall(e entry, b block) (c shellCall, ok bool) {
 	}
 	c = shellCall{line: line, commit: e.ToolEnd.GitOperation.Commit.SHA, dir: e.CWD}
 	// Outputs are long, and decoding each would slow an import down.
-	if b.IsError || c.commit == "" && shell.Commits(line) { // else the output is of no use
+	if b.IsError || c.commit == "" && Commits(line) { // else the output is of no use
 		c.output = b.Content.text()
 	}
 	if !b.IsError {
@@ -105,10 +103,10 @@ var (
 // addOutcomes adds what came of a command line. The commit itself is looked up later, in the
 // repository on this machine; see sendCommits.
 func (t *turn) addOutcomes(e entry, callID string, c shellCall) {
-	if passed := shell.TestsPassed(c.line, c.status, c.output); passed != nil {
+	if passed := TestsPassed(c.line, c.status, c.output); passed != nil {
 		t.addOutcome(e, testsPassed, callID, *passed)
 	}
-	if c.commit == "" && shell.Commits(c.line) {
+	if c.commit == "" && Commits(c.line) {
 		if all := madeCommit.FindAllStringSubmatch(c.output, -1); all != nil {
 			c.commit = all[len(all)-1][1]
 		}
@@ -143,7 +141,7 @@ func (i rolloutItem) shellCall() *shellCall {
 	if i.ExitCode == nil || i.Status != "completed" && i.Status != "failed" {
 		return nil
 	}
-	c := &shellCall{line: shell.Quote(i.Command), status: *i.ExitCode, output: i.Output}
+	c := &shellCall{line: Quote(i.Command), status: *i.ExitCode, output: i.Output}
 	// A shell with a script, e.g. ["bash", "-lc", "go test ./..."]: the script is what matters.
 	if n := len(i.Command); n == 3 && (i.Command[1] == "-lc" || i.Command[1] == "-c") {
 		c.line = i.Command[2]

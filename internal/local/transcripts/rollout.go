@@ -120,7 +120,10 @@ func (r rolloutLine) entry() (entry, bool) {
 		return e, true
 	case "response_item function_call", "response_item custom_tool_call", "response_item local_shell_call":
 		e := entry{Type: "assistant", PromptID: p.Meta.TurnID}
-		e.Message.Content = content{{Type: "tool_use", ID: p.CallID, Name: p.Name, Input: input{raw: cmp.Or(p.Arguments, p.Input)}}}
+		e.Message.Content = content{{
+			Type: "tool_use", ID: p.CallID, Name: p.Name,
+			Input: input{raw: cmp.Or(p.Arguments, p.Input)},
+		}}
 		return e, true
 	case "response_item function_call_output", "response_item custom_tool_call_output":
 		// Whether it failed is known from the item that was completed.

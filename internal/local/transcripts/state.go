@@ -62,7 +62,8 @@ func OpenState(path string) (*State, error) {
 // stale.
 func (s *State) upToDate(f candidate, prompts, content bool) bool {
 	p, ok := s.content.Files[f.path]
-	return ok && p.Size == f.info.Size() && p.ModTime.Equal(f.info.ModTime()) && (p.Prompts || !prompts) && (p.Content || !content)
+	return ok && p.Size == f.info.Size() && p.ModTime.Equal(f.info.ModTime()) && (p.Prompts || !prompts) &&
+		(p.Content || !content)
 }
 
 // checkpoint returns where to resume reading a file.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/observe/content/redact"
 )
 
 // A Role is who said something.
@@ -89,9 +88,9 @@ func (m *Message) size() (n int) {
 // a secret that redact does not recognise.
 func clean(s string) string {
 	if len(s) <= maxRead {
-		return redact.Text(text.Clean(s))
+		return Redact(text.Clean(s))
 	}
-	s = redact.Text(text.Clean(text.Truncate(s, maxRead)))
+	s = Redact(text.Clean(text.Truncate(s, maxRead)))
 	return text.Truncate(s, max(0, len(s)-maxSecret)) + mark
 }
 

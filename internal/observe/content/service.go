@@ -133,12 +133,6 @@ func (s *Service) sealed(sessionID string, t Text) row {
 	return r
 }
 
-// Has returns of which of an organisation's sessions something is kept. Anyone who
-// sees the session may know that there is content; reading it is another right.
-func (s *Service) Has(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
-	return sessionsWithTexts(ctx, s.DB, orgID, ids)
-}
-
 // MayRead reports whether a caller may read the content of a session. People read
 // their own sessions; those of others need a permission of its own.
 func MayRead(c access.Caller, one sessions.Session) bool {

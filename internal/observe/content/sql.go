@@ -78,11 +78,12 @@ func sessionByID(ctx context.Context, q store.Querier, orgID, id string) (sessio
 	})
 }
 
-// shareSession reports whether there is a session, which cannot be deleted until the
-// transaction ends.
-func shareSession(ctx context.Context, tx *store.Tx, orgID, id string) (bool, error) {
+// Hold reports whether something of a session is kept. Until the transaction ends it
+// is not deleted: who quotes it in the same transaction is asked to drop the
+// quotation by the deletion that follows.
+func (s *Service) Hold(ctx context.Context, tx *store.Tx, orgID, sessionID string) (kept bool, err error) {
 	rows, err := tx.Query(ctx, `
-		SELECT id FROM evidence_sessions WHERE org_id = $1 AND id = $2`+tx.Dialect().ForShare(), orgID, id)
+		SELECT id FROM evidence_sessions WHERE org_id = $1 AND id = $2`+tx.Dialect().ForShare(), orgID, sessionID)
 	found, err := store.All(rows, err, store.Value[string])
 	return len(found) > 0, err
 }
@@ -97,10 +98,11 @@ func writeSession(ctx context.Context, tx *store.Tx, s session) error {
 	return err
 }
 
-// sessionsWithTexts returns of which sessions something is kept. It reads no text.
-func sessionsWithTexts(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]bool, error) {
-	in, list := q.Dialect().In("$2", ids)
-	rows, err := q.Query(ctx, `SELECT id FROM evidence_sessions WHERE org_id = $1 AND id`+in, orgID, list)
+// Has returns of which of an organisation's sessions something is kept. Anyone who
+// sees the session may know that there is content; reading it is another right.
+func (s *Service) Has(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
+	in, list := s.DB.Dialect().In("$2", ids)
+	rows, err := s.DB.Query(ctx, `SELECT id FROM evidence_sessions WHERE org_id = $1 AND id`+in, orgID, list)
 	found := map[string]bool{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		id, err := store.Value[string](row)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // maxTranscript is how much of a session a judge gets to read, in bytes. The longest
@@ -47,13 +46,6 @@ func (s *Service) Transcript(ctx context.Context, orgID, sessionID string) (_ st
 		t.write(&b)
 	}
 	return strings.TrimSpace(b.String()), true, s.recordReading(ctx, one, len(texts))
-}
-
-// Hold reports whether something of a session is kept. Until the transaction ends it
-// is not deleted: who quotes it in the same transaction is asked to drop the
-// quotation by the deletion that follows.
-func (s *Service) Hold(ctx context.Context, tx *store.Tx, orgID, sessionID string) (kept bool, err error) {
-	return shareSession(ctx, tx, orgID, sessionID)
 }
 
 // write writes a message under a heading, e.g. "## tool Bash, failed". What was said

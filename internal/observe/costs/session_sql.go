@@ -36,13 +36,7 @@ type SessionRequest struct {
 func (s *Service) RequestsAfter(
 	ctx context.Context, session string, at time.Time, id string, limit int,
 ) ([]SessionRequest, error) {
-	return requestsAfter(ctx, s.DB, session, at, id, limit)
-}
-
-func requestsAfter(
-	ctx context.Context, q store.Querier, session string, at time.Time, id string, limit int,
-) ([]SessionRequest, error) {
-	rows, err := q.Query(ctx, `
+	rows, err := s.DB.Query(ctx, `
 		SELECT id, occurred_at, model, input, output, cache_read, cache_write, cache_write_hour, micros FROM cost_requests
 		WHERE session_hash = $1 AND session_hash <> '' AND occurred_at >= $2 AND (occurred_at > $2 OR id > $3)
 		ORDER BY occurred_at, id LIMIT $4`, session, store.Micros(at), id, limit)

@@ -249,11 +249,6 @@ func (r Reasons) Forget(ctx context.Context, tx *store.Tx, sessions []string) er
 	return deleteWaiting(ctx, tx, `session_hash`+in, list)
 }
 
-// DropQuotations implements content.Quotations.
-func (r Reasons) DropQuotations(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
-	return dropSealed(ctx, q, orgID, before)
-}
-
 // lockedNow returns a time for a grade that is later than that of the one that it
 // replaces, of which the newer counts.
 func lockedNow(ctx context.Context, tx *store.Tx, userID, id string) (time.Time, error) {

@@ -198,7 +198,7 @@ func (s *Service) draft(ctx context.Context, orgID, skillID, name string) ([]str
 // packageOf returns a function that reads a file of a skill's current package. The
 // error is a NotFound if there is none.
 func (s *Service) packageOf(ctx context.Context, orgID, skillID, name string) (func(path string) ([]byte, error), error) {
-	entries, _, err := s.Registry.List(ctx, orgID, registry.Filter{Name: name, Limit: 1})
+	entries, _, err := s.Registry.List(ctx, orgID, registry.Filter{Name: name, Page: store.Page{Limit: 1}})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/observe/content/redact"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 )
 
 // A judge finds a few words for each of several reasons why sessions failed, e.g. "Page
@@ -81,7 +81,7 @@ func labelUser(reasons []labelReason) string {
 	code := rand.Text()
 	fmt.Fprintf(&b, "The reasons:\nBEGIN %s\n", code)
 	for i, r := range reasons {
-		said := strings.NewReplacer("[", "(", "]", ")").Replace(text.Ellipsis(text.PlainLine(redact.Text(r.Text)), maxReason))
+		said := strings.NewReplacer("[", "(", "]", ")").Replace(text.Ellipsis(text.PlainLine(content.Redact(r.Text)), maxReason))
 		field := "failed"
 		if r.Expected {
 			field = "expected"
@@ -142,7 +142,7 @@ func usable(s string) bool {
 	}
 	return utf8.RuneCountInString(s) <= maxLabelText && strings.ContainsFunc(s, unicode.IsLetter) &&
 		strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 &&
-		!labelAddress.MatchString(s) && redact.Text(s) == s
+		!labelAddress.MatchString(s) && content.Redact(s) == s
 }
 
 // grounded reports whether a label has something to do with its reason: part of a

@@ -97,10 +97,9 @@ func hasten(ctx context.Context, tx *store.Tx, orgID string, now time.Time) erro
 // countWaiting counts what is due before a time, up to a limit. The limit keeps the
 // count cheap where a backlog has thousands.
 func countWaiting(ctx context.Context, q store.Querier, orgID string, before time.Time, limit int) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM (SELECT 1 FROM grade_queue WHERE org_id = $1 AND due_at < $2 LIMIT $3) AS waiting`,
+	return store.Count(ctx, q, `
+		FROM (SELECT 1 FROM grade_queue WHERE org_id = $1 AND due_at < $2 LIMIT $3) AS waiting`,
 		orgID, store.Micros(before), limit)
-	return store.One(rows, err, "Count", store.Value[int])
 }
 
 // deleteWaiting deletes what waits, and what was judged in vain, and matches a
@@ -140,11 +139,10 @@ func isUnusable(ctx context.Context, q store.Querier, w waiting) (bool, error) {
 // countUnusable counts the sessions of a skill, or with "" of all skills of an
 // organisation, that were judged in vain.
 func countUnusable(ctx context.Context, q store.Querier, orgID, skillID string) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM grade_unusable WHERE org_id = $1
+	return store.Count(ctx, q, `
+		FROM grade_unusable WHERE org_id = $1
 		AND ($2 = '' OR skill_id `+strings.ReplaceAll(itsSkills, "$1", "$2")+`)`,
 		orgID, skillID)
-	return store.One(rows, err, "Count", store.Value[int])
 }
 
 // orgsWithDue looks at the sessions that wait longest only, so that a large backlog

@@ -231,8 +231,8 @@ func updateSealed(ctx context.Context, tx *store.Tx, id, sealed string) error {
 	return err
 }
 
-// dropSealed deletes quotations; the verdict and the reason stay.
-func dropSealed(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
+// DropQuotations implements content.Quotations. The verdicts and the reasons stay.
+func (r Reasons) DropQuotations(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
 	_, err := q.Exec(ctx, `
 		UPDATE grades SET sealed = NULL WHERE sealed IS NOT NULL AND ($1 = '' OR org_id = $1) AND graded_at < $2`,
 		orgID, store.Micros(before))

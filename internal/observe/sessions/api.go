@@ -143,8 +143,9 @@ func NewDetailOutput(d Detail) api.SessionDetail {
 		Session: newSessionOutput(d.Session), Truncated: d.Truncated,
 		Events: columnsOf(d.Steps, func(e Step) api.SessionEvent {
 			out := api.SessionEvent{
-				At: httpapi.Time(e.At), Kind: string(e.Kind), Name: e.Name, OK: e.OK, Tokens: e.Tokens, CostUSD: dollars(e.Micros),
-				Text: e.Text,
+				At: httpapi.Time(e.At), Kind: string(e.Kind), Name: e.Name, OK: e.OK, Tokens: e.Tokens,
+				CostUSD: dollars(e.Micros),
+				Text:    e.Text,
 			}
 			if e.Duration != nil {
 				ms := e.Duration.Milliseconds()

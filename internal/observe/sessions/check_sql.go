@@ -22,12 +22,16 @@ const (
 			SELECT id FROM (
 				SELECT id, 1 AS stored, turns AS a, tool_calls AS b, tool_errors AS c, events AS d, unnamed_turns AS e,
 					call_facts AS f, fact_calls AS g, error_facts AS h, fact_errors AS i FROM agent_sessions
-				UNION ALL SELECT session_id, 0, -COUNT(CASE WHEN kind = 'prompt' THEN 1 END), -COUNT(CASE WHEN kind = 'tool' THEN 1 END),
-					-COUNT(CASE WHEN kind = 'tool' AND NOT ok THEN 1 END), -COUNT(*), -COUNT(CASE WHEN kind = 'unnamed_prompt' THEN 1 END),
+				UNION ALL SELECT session_id, 0, -COUNT(CASE WHEN kind = 'prompt' THEN 1 END), -COUNT(CASE
+					WHEN kind = 'tool' THEN 1 END),
+					-COUNT(CASE WHEN kind = 'tool' AND NOT ok THEN 1 END), -COUNT(*), -COUNT(CASE
+						WHEN kind = 'unnamed_prompt' THEN 1 END),
 					-COUNT(CASE WHEN kind = 'fact' AND name NOT LIKE '/%' THEN 1 END),
-					-COALESCE(SUM(CASE WHEN kind = 'fact' AND name NOT LIKE '/%' THEN CAST(SUBSTR(name, 1, 10) AS BIGINT) END), 0),
+					-COALESCE(SUM(CASE WHEN kind = 'fact' AND name NOT LIKE '/%'
+						THEN CAST(SUBSTR(name, 1, 10) AS BIGINT) END), 0),
 					-COUNT(CASE WHEN kind = 'fact' AND name NOT LIKE '%/' THEN 1 END),
-					-COALESCE(SUM(CASE WHEN kind = 'fact' AND name NOT LIKE '%/' THEN CAST(SUBSTR(name, LENGTH(name) - 9) AS BIGINT) END), 0)
+					-COALESCE(SUM(CASE WHEN kind = 'fact' AND name NOT LIKE '%/'
+						THEN CAST(SUBSTR(name, LENGTH(name) - 9) AS BIGINT) END), 0)
 				FROM agent_session_events GROUP BY session_id
 			) AS recount GROUP BY id HAVING SUM(stored) = 1 AND (SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0
 				OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0 OR SUM(i) <> 0)

@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-const sessionColumns = `s.id, s.org_id, s.user_id, s.session_id, s.agent, s.started_at, s.last_at, s.provisional, s.ended_at, s.turns,
+const sessionColumns = `s.id, s.org_id, s.user_id, s.session_id, s.agent, s.started_at, s.last_at, s.provisional,
+	s.ended_at, s.turns,
 	s.tool_calls, s.tool_errors, s.events, s.truncated, s.pass_rate, s.basis, s.outcome, s.reported_at, s.unnamed_turns,
 	s.call_facts, s.fact_calls, s.error_facts, s.fact_errors`
 

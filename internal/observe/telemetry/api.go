@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -73,24 +74,7 @@ type pushInput struct {
 	RawBody []byte
 }
 
-// pushOutput is the outcome of a push. A client must look at Rejected even if the
-// status is 201.
-type pushOutput struct {
-	Status       string         `json:"status" enum:"accepted"`
-	PushID       string         `json:"push_id" format:"uuid"`
-	Duplicate    bool           `json:"duplicate,omitempty" doc:"The push was there already"`
-	Accepted     int            `json:"accepted" doc:"Records taken"`
-	Unattributed int            `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
-	Rejected     []rejection    `json:"rejected" nullable:"false" doc:"Records that could not be taken; the first 1000 of them"`
-	Content      *contentOutput `json:"content,omitempty" doc:"What became of the transcripts; missing without any"`
-}
-
-// contentOutput has the fields of Content, which makes them convertible.
-type contentOutput struct {
-	Kept    int    `json:"kept" doc:"Texts that are kept now"`
-	Dropped int    `json:"dropped" doc:"Texts that were not stored"`
-	Message string `json:"message" doc:"Why texts were dropped, and what to do; empty if none were"`
-}
+type pushOutput struct{ api.PushResult }
 
 // HTTPStatus is 200 for a duplicate.
 func (o pushOutput) HTTPStatus() int {
@@ -102,47 +86,32 @@ func (o pushOutput) HTTPStatus() int {
 
 func (s *Service) handlePush(ctx context.Context, in pushInput) (pushOutput, error) {
 	r, err := s.Push(ctx, access.From(ctx), in.RawBody)
-	return pushOutput{
+	return pushOutput{api.PushResult{
 		Status: "accepted", PushID: r.PushID, Duplicate: r.Duplicate, Accepted: r.Accepted,
 		Unattributed: r.Unattributed, Rejected: append([]rejection{}, r.Rejected[:min(len(r.Rejected), maxRejections)]...),
-		Content: (*contentOutput)(r.Content),
-	}, err
+		Content: (*api.PushedContent)(r.Content),
+	}}, err
 }
 
 type getPushInput struct {
 	PushID string `path:"push_id"`
 }
 
-type getPushOutput struct {
-	Status     string       `json:"status" enum:"accepted"`
-	PushID     string       `json:"push_id"`
-	Accepted   int          `json:"accepted"`
-	Rejected   int          `json:"rejected"`
-	ReceivedAt httpapi.Time `json:"received_at"`
-}
-
-func (s *Service) handleGetPush(ctx context.Context, in getPushInput) (getPushOutput, error) {
+func (s *Service) handleGetPush(ctx context.Context, in getPushInput) (api.ReceivedPush, error) {
 	p, err := pushByID(ctx, s.DB, access.From(ctx).OrgID, canonicalPushID(in.PushID))
-	return getPushOutput{"accepted", p.ID, p.Accepted, p.Rejected, httpapi.Time(p.ReceivedAt)}, err
+	return api.ReceivedPush{
+		Status: "accepted", PushID: p.ID, Accepted: p.Accepted, Rejected: p.Rejected, ReceivedAt: httpapi.Time(p.ReceivedAt),
+	}, err
 }
 
-type verifyOutput struct {
-	Enrolled       bool          `json:"enrolled"`
-	LastPushAt     *httpapi.Time `json:"last_push_at"`
-	KeyPrefix      string        `json:"key_prefix" example:"st_live_3fKx"`
-	KeyCreatedAt   httpapi.Time  `json:"key_created_at"`
-	TotalPushes    int           `json:"total_pushes"`
-	LastPushStatus *string       `json:"last_push_status"`
-}
-
-func (s *Service) handleVerify(ctx context.Context, _ struct{}) (out verifyOutput, err error) {
+func (s *Service) handleVerify(ctx context.Context, _ struct{}) (out api.Enrolment, err error) {
 	c := access.From(ctx)
 	key, err := s.Auth.Key(ctx, c.OrgID, c.KeyID)
 	if err != nil {
 		return out, err
 	}
 	pushes, err := pushesOfUser(ctx, s.DB, c.UserID)
-	out = verifyOutput{
+	out = api.Enrolment{
 		Enrolled: true, LastPushAt: httpapi.NullTime(pushes.LastAt), KeyPrefix: key.Prefix,
 		KeyCreatedAt: httpapi.Time(key.CreatedAt), TotalPushes: pushes.Count,
 	}

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -126,9 +125,9 @@ func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 // when they are compared with the stored state.
 type otlpBatch struct {
 	batch
-	points      []dedup.CounterPoint
-	codexUses   []dedup.CodexUse
-	codexPoints []dedup.CodexPoint
+	points      []counterPoint
+	codexUses   []codexUse
+	codexPoints []codexPoint
 }
 
 // ingestOTLP stores a batch and its observations, in one transaction unless it is
@@ -149,11 +148,11 @@ func (r *receiver) ingestOTLP(
 		if err := upsertRecords(ctx, tx, c, n.records); err != nil {
 			return err
 		}
-		counted, refused, err := dedup.Increments(ctx, tx, c, n.points)
+		counted, refused, err := countIncrements(ctx, tx, c, n.points)
 		if err != nil {
 			return err
 		}
-		beyond, err := dedup.Codex(ctx, tx, c, n.codexUses, n.codexPoints)
+		beyond, err := countCodex(ctx, tx, c, n.codexUses, n.codexPoints)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -44,7 +43,7 @@ func (n *normalizer) skillActivated(e event) error {
 			return err
 		}
 		n.touchSession(e, false)
-		n.clue(e, dedup.Activation, prompt, known, t.mode, o.At)
+		n.clue(e, activation, prompt, known, t.mode, o.At)
 	}
 	if hidden {
 		return nil
@@ -54,17 +53,17 @@ func (n *normalizer) skillActivated(e event) error {
 		offer.Offered = true
 		n.observe(offer)
 	}
-	n.addInPrompt(e, t.fired(o), dedup.ByEvent, t.byTool)
+	n.addInPrompt(e, t.fired(o), byEvent, t.byTool)
 	return nil
 }
 
 // clue adds what an event says about the skills of its prompt.
-func (n *normalizer) clue(e event, kind dedup.ClueKind, prompt, skill, mode string, at time.Time) {
+func (n *normalizer) clue(e event, kind clueKind, prompt, skill, mode string, at time.Time) {
 	order, ok := e.Float("event.sequence")
 	if !ok {
 		order = float64(e.nanos / 1000)
 	}
-	n.clues = append(n.clues, dedup.Clue{
+	n.clues = append(n.clues, maskedClue{
 		Prompt: promptGroup(n.caller, e.session, prompt), Kind: kind, Skill: skill, Order: int64(order),
 		ID:          n.id("otlp_masked", e.session, prompt, e.number(), e.name),
 		Observation: skills.Observation{Session: e.session, At: at, Mode: mode},
@@ -133,7 +132,7 @@ func (n *normalizer) toolResult(e event) error {
 		return err
 	}
 	o.Triggered = e.Text("success") != "false"
-	n.addInPrompt(e, o, dedup.ByResult, o.Triggered)
+	n.addInPrompt(e, o, byResult, o.Triggered)
 	return nil
 }
 
@@ -147,16 +146,16 @@ func (n *normalizer) toolDecision(e event) error {
 	if err != nil || hidden {
 		return err
 	}
-	n.addInPrompt(e, o, dedup.ByResult, false)
+	n.addInPrompt(e, o, byResult, false)
 	return nil
 }
 
 // addInPrompt adds what a log event reports, under its tool call if it has one.
 // If shared, other signals report the same activation.
-func (n *normalizer) addInPrompt(e event, o skills.Observation, by dedup.Reporter, shared bool) {
+func (n *normalizer) addInPrompt(e event, o skills.Observation, by reporter, shared bool) {
 	prompt := e.Text("prompt.id")
 	if call := e.call(); call != "" {
-		by, o = dedup.ByCall, n.withCall(o, call)
+		by, o = byCall, n.withCall(o, call)
 	} else {
 		o = demote(o, lacksCall)
 		o.ID = n.id("otlp_event", e.session, prompt, e.number(), e.name, o.SkillName)

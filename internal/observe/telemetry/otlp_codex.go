@@ -9,14 +9,13 @@ import (
 
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Codex counts the skills that it injected into the context. Its counter has no
 // session, so it adds to checks and triggers only. The log event skillInvocation
-// reports the same uses and wins: see dedup.Codex.
+// reports the same uses and wins: see countCodex.
 const skillInjected = "codex.skill.injected"
 
 // maxCount is the largest plausible count.
@@ -75,7 +74,7 @@ func (n *normalizer) injection(
 	series := n.id("otlp_series", append(outer, p.GetAttributes()).Series(), start)
 	switch {
 	case temporality == metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE:
-		n.points = append(n.points, dedup.CounterPoint{Observation: o, Series: series, Index: n.index})
+		n.points = append(n.points, counterPoint{Observation: o, Series: series, Index: n.index})
 	case temporality != metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA:
 		return fmt.Errorf("%s must be delta or cumulative", skillInjected)
 	case o.Weight > 0:
@@ -84,7 +83,7 @@ func (n *normalizer) injection(
 		if start := p.GetStartTimeUnixNano(); start != 0 && start < e.nanos {
 			from = time.Unix(0, int64(start))
 		}
-		n.codexPoints = append(n.codexPoints, dedup.CodexPoint{
+		n.codexPoints = append(n.codexPoints, codexPoint{
 			Observation: o, Group: n.codexGroup(e.Text("invoke_type"), o.SkillName), From: store.Micros(from),
 		})
 	}

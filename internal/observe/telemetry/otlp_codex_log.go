@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -31,7 +30,7 @@ func (n *normalizer) codexInvocation(e event) error {
 	// An explicit invocation is part of the turn whose prompt is logged some
 	// milliseconds later.
 	n.addMark(costs.Mark{Session: o.Session, Skill: o.SkillName, At: o.At, OpensTurn: kind == "explicit"})
-	n.codexUses = append(n.codexUses, dedup.CodexUse{Group: n.codexGroup(kind, o.SkillName), At: store.Micros(o.At)})
+	n.codexUses = append(n.codexUses, codexUse{Group: n.codexGroup(kind, o.SkillName), At: store.Micros(o.At)})
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -42,7 +41,7 @@ func (n *normalizer) skillInvoked(e event, span string) error {
 	o = t.fired(o)
 	o.ID = n.id("otlp_event", e.trace, span, e.time(), e.name, o.SkillName)
 	n.markSpan(e, o)
-	n.addInTrace(e, demote(o, lacksCall), dedup.ByEvent, t)
+	n.addInTrace(e, demote(o, lacksCall), byEvent, t)
 	return nil
 }
 
@@ -61,15 +60,15 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	resource := e.Text("gen_ai.skill.resource.name")
 	if resource != "" && !strings.EqualFold(path.Base(resource), "SKILL.md") || e.Text("process.executable.name") != "" {
 		o.Triggered, o.ID = true, n.id("otlp_use", cmp.Or(e.trace, e.session), o.SkillName)
-		n.addInTrace(e, demote(o, lacksLoading), dedup.ByUse, trigger{byTool: true})
+		n.addInTrace(e, demote(o, lacksLoading), byUseID, trigger{byTool: true})
 		return nil
 	}
 	t := triggerOf(e.Text("github.copilot.skill.invocation_trigger"))
-	o, by := t.fired(o), dedup.ByCall
+	o, by := t.fired(o), byCall
 	if call := e.call(); call != "" {
 		o = n.withCall(o, call)
 	} else {
-		by, o.ID = dedup.BySpan, n.id("otlp_span", e.trace, span, o.SkillName)
+		by, o.ID = bySpan, n.id("otlp_span", e.trace, span, o.SkillName)
 		o = demote(o, lacksCall)
 	}
 	if o.Triggered = fired; !fired {
@@ -83,7 +82,7 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 }
 
 // addInTrace adds an activation that other signals of the trace may report, too.
-func (n *normalizer) addInTrace(e event, o skills.Observation, by dedup.Reporter, t trigger) {
+func (n *normalizer) addInTrace(e event, o skills.Observation, by reporter, t trigger) {
 	if !e.named {
 		o = demote(o, lacksSession)
 	}

@@ -10,7 +10,6 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -50,7 +49,7 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (Reading, [
 	}
 	read()
 	all := n.observations
-	var groups dedup.Group
+	var groups pointGroup
 	for _, s := range n.reports {
 		all = append(all, groups.Resolve(s))
 	}

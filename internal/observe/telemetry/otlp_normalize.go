@@ -12,7 +12,6 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -243,8 +242,8 @@ func (n *normalizer) withCall(o skills.Observation, call string) skills.Observat
 }
 
 // addReport adds an activation that other signals of the group report, too.
-func (n *normalizer) addReport(o skills.Observation, by dedup.Reporter, group ...string) {
-	n.reports = append(n.reports, dedup.Report{
+func (n *normalizer) addReport(o skills.Observation, by reporter, group ...string) {
+	n.reports = append(n.reports, activationReport{
 		Observation: o, By: by, Group: activationGroup(n.caller, append(group, o.SkillName)...),
 	})
 }

@@ -10,7 +10,6 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -37,7 +36,7 @@ func (n *normalizer) apiRequest(e event) error {
 		return err
 	}
 	if r.Skill != "" && r.Turn != "" && e.session != "" {
-		n.clue(e, dedup.Request, r.Turn, r.Skill, "", r.At)
+		n.clue(e, dedupRequest, r.Turn, r.Skill, "", r.At)
 	}
 	return nil
 }

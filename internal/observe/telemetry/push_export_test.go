@@ -6,7 +6,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -28,7 +27,7 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 		return Reading{}, err
 	}
 	b := newReader(access.Caller{OrgID: "org", UserID: "user"}, now).read(e)
-	var groups dedup.Group
+	var groups pointGroup
 	for _, r := range b.reports {
 		b.observations = append(b.observations, groups.Resolve(r))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -257,14 +256,14 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 // its prompt: the call of a tool or "/name", with the name of the skill or without.
 func (r *reader) addInvocation(o skills.Observation, session, prompt string, called bool) {
 	if prompt != "" && o.Triggered && (called || o.Mode == "explicit") {
-		r.batch.clues = append(r.batch.clues, dedup.Clue{
-			Prompt: promptGroup(r.caller, session, prompt), Kind: dedup.Record, ID: o.Aliases[0], Skill: o.SkillName,
+		r.batch.clues = append(r.batch.clues, maskedClue{
+			Prompt: promptGroup(r.caller, session, prompt), Kind: dedupRecord, ID: o.Aliases[0], Skill: o.SkillName,
 			Observation: skills.Observation{Mode: o.Mode},
 		})
 	}
 	if prompt != "" && o.Triggered && called {
-		r.batch.reports = append(r.batch.reports, dedup.Report{
-			Observation: o, By: dedup.ByCall, Group: activationGroup(r.caller, session, prompt, o.SkillName),
+		r.batch.reports = append(r.batch.reports, activationReport{
+			Observation: o, By: byCall, Group: activationGroup(r.caller, session, prompt, o.SkillName),
 		})
 		return
 	}

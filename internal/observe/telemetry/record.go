@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -26,8 +26,8 @@ type batch struct {
 	observations []skills.Observation
 	// reports and clues become observations only when they are compared with the
 	// stored state.
-	reports   []dedup.Report
-	clues     []dedup.Clue
+	reports   []activationReport
+	clues     []maskedClue
 	gradings  []skills.Grading
 	requests  []costs.Request
 	marks     []costs.Mark
@@ -71,11 +71,7 @@ func bodyOf[V any](fields map[string]V) json.RawMessage {
 }
 
 // A rejection names an invalid record and the reason.
-type rejection struct {
-	Kind    string `json:"kind"`
-	Index   int    `json:"index" doc:"Position among the records of its kind"`
-	Message string `json:"message"`
-}
+type rejection = api.Rejection
 
 // merge adds one more report of a prompt: fields of the newer report win, and
 // those that it leaves empty come from the older one.

@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -201,11 +200,11 @@ func (s *Service) ingest(
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
 	// Deduplication needs state of earlier pushes, so it cannot be part of reading
 	// the body.
-	activated, err := dedup.Activations(ctx, tx, c, b.reports)
+	activated, err := countActivations(ctx, tx, c, b.reports)
 	if err != nil {
 		return err
 	}
-	unmasked, err := dedup.Masked(ctx, tx, c, b.clues)
+	unmasked, err := countMasked(ctx, tx, c, b.clues)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,9 @@ type pushRow struct {
 	bytes   int64 // of the inflated body
 }
 
-// insertPush inserts a push and reports whether it is new. The unique index on
-// push_id decides between concurrent duplicates.
+// insertPush inserts a push and reports whether it is new: pushes are deduplicated by the
+// unique index on push_id, concurrent ones too, records in skills/alias.go, activations in
+// dedup_activations.go.
 func insertPush(ctx context.Context, tx *store.Tx, c access.Caller, b batch, p *pushRow) (bool, error) {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO telemetry_pushes (id, org_id, user_id, push_id, blob_key, accepted, rejected, received_at, bytes)

@@ -100,8 +100,9 @@ type Caller struct {
 	Permissions         []Permission // the role's, narrowed by the key
 	Relay               bool         // the key passes on signals of other contributors
 	DeviceID            string       // of the machine that logged in for the key, "" when unknown
-	EntryID             string       // the registry entry that the key pushes versions of, and does nothing else; "" for all other keys
-	ServiceAccount      bool         // the user is a service account: no person is behind it
+	// the registry entry that the key pushes versions of, and does nothing else; "" for all other keys
+	EntryID        string
+	ServiceAccount bool // the user is a service account: no person is behind it
 }
 
 // May reports whether the caller has the permission.

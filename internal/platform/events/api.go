@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 )
 
 // Mount adds the routes of event webhooks.
@@ -53,24 +53,16 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// WebhookOutput is an event webhook on the wire.
-type WebhookOutput struct {
-	ID           string       `json:"id" format:"uuid"`
-	URL          string       `json:"url" example:"https://ci.example.org/…" doc:"Without its path, which is a secret"`
-	Events       []Type       `json:"events" nullable:"false"`
-	Paused       bool         `json:"paused"`
-	PausedReason *string      `json:"paused_reason" doc:"Why the service paused it; null if a person did"`
-	CreatedBy    string       `json:"created_by" format:"uuid"`
-	CreatedAt    httpapi.Time `json:"created_at"`
-	UpdatedAt    httpapi.Time `json:"updated_at"`
-	Warnings     []string     `json:"warnings,omitempty" doc:"Why events will not arrive as things are"`
-}
-
-func (s *Service) newWebhookOutput(w Webhook) WebhookOutput {
-	return WebhookOutput{
-		ID: w.ID, URL: w.MaskedURL(), Events: w.Events, Paused: w.Paused, PausedReason: w.PausedReason, CreatedBy: w.CreatedBy,
+func (s *Service) newWebhookOutput(w Webhook) api.EventWebhook {
+	out := api.EventWebhook{
+		ID: w.ID, URL: w.MaskedURL(), Events: make([]string, len(w.Events)), Paused: w.Paused, PausedReason: w.PausedReason,
+		CreatedBy: w.CreatedBy,
 		CreatedAt: httpapi.Time(w.CreatedAt), UpdatedAt: httpapi.Time(w.UpdatedAt), Warnings: s.Warnings(w),
 	}
+	for i, e := range w.Events {
+		out.Events[i] = string(e)
+	}
+	return out
 }
 
 type createInput struct {
@@ -80,27 +72,22 @@ type createInput struct {
 	}
 }
 
-type createOutput struct {
-	WebhookOutput
-	SigningSecret string `json:"signing_secret" doc:"Not shown again"`
-}
-
-func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in createInput) (api.NewEventWebhook, error) {
 	w, err := s.Create(ctx, access.From(ctx), in.Body.URL, in.Body.Events)
 	if err != nil {
-		return createOutput{}, err
+		return api.NewEventWebhook{}, err
 	}
-	return createOutput{s.newWebhookOutput(w), w.Secret}, nil
+	return api.NewEventWebhook{EventWebhook: s.newWebhookOutput(w), SigningSecret: w.Secret}, nil
 }
 
 type listOutput struct {
-	Webhooks   []WebhookOutput    `json:"event_webhooks" nullable:"false"`
+	Webhooks   []api.EventWebhook `json:"event_webhooks" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
 	all, total, err := s.Webhooks(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
-	out := listOutput{Webhooks: make([]WebhookOutput, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Webhooks: make([]api.EventWebhook, len(all)), Pagination: in.Of(total)}
 	for i, w := range all {
 		out.Webhooks[i] = s.newWebhookOutput(w)
 	}
@@ -112,10 +99,10 @@ type WebhookPath struct {
 	ID string `path:"id" doc:"Id of the event webhook"`
 }
 
-func (s *Service) handleGet(ctx context.Context, in WebhookPath) (WebhookOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in WebhookPath) (api.EventWebhook, error) {
 	w, err := s.Webhook(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
-		return WebhookOutput{}, err
+		return api.EventWebhook{}, err
 	}
 	return s.newWebhookOutput(w), nil
 }
@@ -129,10 +116,11 @@ type updateInput struct {
 	}
 }
 
-func (s *Service) handleUpdate(ctx context.Context, in updateInput) (WebhookOutput, error) {
-	w, err := s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{URL: in.Body.URL, Events: in.Body.Events, Paused: in.Body.Paused})
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (api.EventWebhook, error) {
+	w, err := s.Update(ctx, access.From(ctx).OrgID, in.ID,
+		Change{URL: in.Body.URL, Events: in.Body.Events, Paused: in.Body.Paused})
 	if err != nil {
-		return WebhookOutput{}, err
+		return api.EventWebhook{}, err
 	}
 	return s.newWebhookOutput(w), nil
 }
@@ -154,31 +142,17 @@ func (s *Service) handleRotate(ctx context.Context, in WebhookPath) (rotateOutpu
 	return rotateOutput{w.Secret, httpapi.NullTime(w.OldSecretUntil)}, nil
 }
 
-type deliveryOutput struct {
-	ID             string          `json:"id" format:"uuid"`
-	WebhookID      string          `json:"webhook_id" format:"uuid"`
-	EventID        *string         `json:"event_id" doc:"Null for a test"`
-	EventType      Type            `json:"event_type" example:"version.published"`
-	ReplayOf       *string         `json:"replay_of" doc:"The delivery that a person sent again"`
-	Status         delivery.Status `json:"status" enum:"pending,retrying,delivered,failed"`
-	Attempts       int             `json:"attempts"`
-	ResponseStatus *int            `json:"response_status"`
-	Detail         *string         `json:"detail" doc:"With the beginning of the answer"`
-	CreatedAt      httpapi.Time    `json:"created_at"`
-	AttemptedAt    *httpapi.Time   `json:"attempted_at"`
-	NextAttemptAt  *httpapi.Time   `json:"next_attempt_at"`
-}
-
-func newDeliveryOutput(d Delivery) deliveryOutput {
-	return deliveryOutput{
-		ID: d.ID, WebhookID: d.SourceID, EventID: d.EventID, EventType: d.EventType, ReplayOf: d.ReplayOf, Status: d.Status,
-		Attempts: d.Attempts, ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
+func newDeliveryOutput(d Delivery) api.EventDelivery {
+	return api.EventDelivery{
+		ID: d.ID, WebhookID: d.SourceID, EventID: d.EventID, EventType: string(d.EventType), ReplayOf: d.ReplayOf,
+		Status: string(d.Status), Attempts: d.Attempts, ResponseStatus: d.ResponseStatus, Detail: d.Detail,
+		CreatedAt:   httpapi.Time(d.CreatedAt),
 		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
 	}
 }
 
 type oneDeliveryOutput struct {
-	Delivery deliveryOutput `json:"delivery"`
+	Delivery api.EventDelivery `json:"delivery"`
 }
 
 func (s *Service) handleTest(ctx context.Context, in WebhookPath) (oneDeliveryOutput, error) {
@@ -202,13 +176,13 @@ type deliveriesInput struct {
 }
 
 type deliveriesOutput struct {
-	Deliveries []deliveryOutput   `json:"deliveries" nullable:"false"`
-	Pagination httpapi.Pagination `json:"pagination"`
+	Deliveries []api.EventDelivery `json:"deliveries" nullable:"false"`
+	Pagination httpapi.Pagination  `json:"pagination"`
 }
 
 func (s *Service) handleDeliveries(ctx context.Context, in deliveriesInput) (deliveriesOutput, error) {
 	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.ID, in.PerPage, in.Offset())
-	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
+	out := deliveriesOutput{Deliveries: make([]api.EventDelivery, len(all)), Pagination: in.Of(total)}
 	for i, d := range all {
 		out.Deliveries[i] = newDeliveryOutput(d)
 	}

@@ -31,6 +31,7 @@ var deliveries = delivery.Table[Delivery]{
 }
 
 func (s *Service) outbox() delivery.Outbox[Delivery] {
+	// testBackoff is nil outside of tests: delivery.DefaultBackoff.
 	return delivery.Outbox[Delivery]{Table: deliveries, DB: s.DB, Prepare: s.prepare, Backoff: s.testBackoff}
 }
 

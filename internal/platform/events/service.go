@@ -45,7 +45,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, url string, types
 	}
 	w.Events = inOrder(types)
 	return w, s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if n, err := countWebhooks(ctx, tx, c.OrgID); err != nil {
+		if n, err := s.listed().Count(ctx, tx, c.OrgID); err != nil {
 			return err
 		} else if n >= maxWebhooks {
 			return fault.New(fault.Conflict, "The organisation has %d event webhooks, the maximum; delete one first", n)
@@ -59,12 +59,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, url string, types
 
 // Webhooks returns a page of the organisation's webhooks, newest first, and their number.
 func (s *Service) Webhooks(ctx context.Context, orgID string, limit, offset int) ([]Webhook, int, error) {
-	total, err := countWebhooks(ctx, s.DB, orgID)
-	if err != nil {
-		return nil, 0, err
-	}
-	all, err := s.webhooksOfOrg(ctx, s.DB, orgID, limit, offset)
-	return all, total, err
+	return s.listed().Page(ctx, s.DB, store.Page{Limit: limit, Offset: offset}, orgID)
 }
 
 // Webhook returns a webhook of the organisation.
@@ -109,7 +104,8 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (w Web
 		if err := s.update(ctx, tx, &w); err != nil {
 			return err
 		}
-		return w.record(ctx, tx, "events.webhook.change", audit.Detail{"events": c.Events, "paused": c.Paused, "target": c.URL != nil})
+		return w.record(ctx, tx, "events.webhook.change",
+			audit.Detail{"events": c.Events, "paused": c.Paused, "target": c.URL != nil})
 	})
 	return w, err
 }

@@ -73,15 +73,10 @@ func (s *Service) webhookByID(ctx context.Context, q store.Querier, orgID, id, l
 	return store.One(rows, err, "Event webhook", s.scanOpened)
 }
 
-func (s *Service) webhooksOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Webhook, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+webhookColumns+` FROM event_webhooks WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
-	return store.All(rows, err, s.scanOpened)
-}
-
-func countWebhooks(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM event_webhooks WHERE org_id = $1`, orgID)
-	return store.One(rows, err, "Count", store.Value[int])
+func (s *Service) listed() store.List[Webhook] {
+	return store.List[Webhook]{
+		Columns: webhookColumns, From: `FROM event_webhooks WHERE org_id = $1`, Order: `id DESC`, Scan: s.scanOpened,
+	}
 }
 
 // lockSealed returns all webhooks as they are stored.

@@ -4,17 +4,16 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/memory"
 )
 
 // A Budget bounds the memory of all requests together. A request that needs some waits
 // for others to release theirs, and then fails with fault.Unavailable (503 with
 // Retry-After). A nil budget has no bound.
-type Budget struct{ *memory.Budget }
+type Budget struct{ *memoryBudget }
 
 // NewBudget returns a budget of capacity bytes, of which only small requests use the
 // reserve.
-func NewBudget(capacity, reserve int64) *Budget { return &Budget{memory.New(capacity, reserve)} }
+func NewBudget(capacity, reserve int64) *Budget { return &Budget{newMemoryBudget(capacity, reserve)} }
 
 // Reserve waits for n bytes of memory and returns a function that releases them.
 // A request for more than the capacity waits for all of it, and runs alone.
@@ -50,9 +49,9 @@ func tenantOf(ctx context.Context) string {
 }
 
 // share returns what a request will hold, nothing yet.
-func (b *Budget) share(ctx context.Context) *memory.Share {
+func (b *Budget) share(ctx context.Context) *memoryShare {
 	if b == nil {
-		return &memory.Share{}
+		return &memoryShare{}
 	}
 	return b.Share(tenantOf(ctx))
 }

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/reference"
 )
 
 // A document is an answer that stays the same while the process runs. Rendering
@@ -69,9 +67,9 @@ func (a *API) renderOpenAPI() (document, error) {
 // renderDocs renders the API reference from the document that /openapi.json
 // serves. The page loads nothing else.
 func (a *API) renderDocs() (document, error) {
-	body, err := reference.Render(reference.Document{API: a.documented(), Examples: a.examples})
+	body, err := renderReference(referenceDocument{API: a.documented(), Examples: a.examples})
 	return newDocument(body, http.Header{
 		"Content-Type":            {"text/html; charset=utf-8"},
-		"Content-Security-Policy": {reference.ContentSecurityPolicy},
+		"Content-Security-Policy": {ContentSecurityPolicy},
 	}), err
 }

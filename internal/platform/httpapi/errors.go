@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
@@ -50,10 +51,7 @@ type ValidationError struct {
 }
 
 // Issue is one problem of a request.
-type Issue struct {
-	Path    []string `json:"path" nullable:"false" example:"[\"threshold\"]"`
-	Message string   `json:"message" example:"threshold must be between 0 and 1"`
-}
+type Issue = api.Issue
 
 // errorBody is one of the two error bodies with its status and headers.
 type errorBody struct {

@@ -98,7 +98,10 @@ func (in *input) addParams(t reflect.Type, index []int, op *huma.Operation) {
 			if f.Tag.Get("hidden") == "true" {
 				continue
 			}
-			described := &huma.Param{Name: name, In: where, Required: p.required, Description: p.schema.Description, Schema: p.schema}
+			described := &huma.Param{
+				Name: name, In: where, Required: p.required, Description: p.schema.Description,
+				Schema: p.schema,
+			}
 			if where == "query" {
 				described.Explode = &p.explode
 			}

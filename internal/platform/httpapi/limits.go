@@ -83,12 +83,14 @@ func (l Limit) answer(h http.Header, used count) error {
 	h.Set("RateLimit-Reset", reset)
 	if used.requests > l.Requests {
 		h.Set("Retry-After", reset)
-		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s", l.Requests, l.period(), reset)
+		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s", l.Requests,
+			l.period(), reset)
 	}
 	return nil
 }
 
-// A limiter counts requests in the database. Concurrent requests of a subject are
+// A limiter is the rate limiter of incoming requests: it counts them in the database. Those
+// of outgoing ones are in notify, judge and host. Concurrent requests of a subject are
 // counted in one statement, since each would wait for the commit of the one before.
 type limiter struct {
 	db     *store.DB

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/memory"
 )
 
 // What a body costs of the memory budget. The figures are upper bounds of what was
@@ -29,7 +28,7 @@ const (
 type meteredReader struct {
 	from  io.Reader
 	ctx   context.Context
-	share *memory.Share
+	share *memoryShare
 	// failed keeps a problem as the cause of later ones.
 	failed func(*fault.Error) *fault.Error
 

@@ -49,6 +49,12 @@ func humaConfig(o Options, names *schemaNames) huma.Config {
 // wirePackage says itself how the document names its types.
 var wirePackage = reflect.TypeFor[api.Time]().PkgPath()
 
+// Document lets the OpenAPI document have type As for type T of the wire, which clients get
+// as any JSON. It comes before the routes with a T.
+func Document[T, As any](a *API) {
+	a.huma.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[T](), reflect.TypeFor[As]())
+}
+
 // schemaNames prefixes the names of schemas with their package, so that types of
 // the same name in two packages do not collide.
 type schemaNames struct {
@@ -79,7 +85,7 @@ func (n *schemaNames) name(t reflect.Type, hint string) string {
 // another one. The names are part of the API, since code generators make types
 // of them: they stay when the types move to another package.
 var schemaPrefixes = map[string]string{
-	"content": "evidence", "hostapi": "repohost", "improve": "evals",
+	"content": "evidence", "improve": "evals",
 	"installations": "registry", "release": "registry", "runs": "evals", "suggestions": "sources", "suites": "evals",
 	"taskpkg": "evalsPackage",
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/reference"
 )
 
 func mountDocumented(a *httpapi.API) {
@@ -156,7 +155,7 @@ func TestDocs(t *testing.T) {
 		t.Fatalf("status %d: %s", a.Status, a.Body)
 	}
 	a.WantHeader("Content-Type", "text/html; charset=utf-8")
-	a.WantHeader("Content-Security-Policy", reference.ContentSecurityPolicy)
+	a.WantHeader("Content-Security-Policy", httpapi.ContentSecurityPolicy)
 	for _, r := range f.API.Routes() {
 		if !strings.Contains(string(a.Body), r.Method+"</span> <code>"+strings.Replace(r.Path, "...", "", 1)+"</code>") {
 			t.Errorf("the page lacks %s %s", r.Method, r.Path)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/memory"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
@@ -152,7 +151,7 @@ type requestState struct {
 	client    netip.Addr
 	caller    access.Caller
 	control   *http.ResponseController
-	memory    *memory.Share // nil until the request reserves some
+	memory    *memoryShare // nil until the request reserves some
 	span      *trace.Span
 	uncounted *uncounted // nil unless the handler counts the request
 }

@@ -30,11 +30,10 @@ func (q *Queue) Check(ctx context.Context) ([]invariants.Finding, error) {
 				"kind %s waits for %s; does a process with --roles worker run?", n.Kind, n.Late.Round(time.Second)))
 		}
 	}
-	rows, err := q.db.Query(ctx, `
-		SELECT COUNT(*) FROM jobs
+	stuck, err := store.Count(ctx, q.db, `
+		FROM jobs
 		WHERE state = 'running' AND owner NOT IN (
 			SELECT id FROM job_workers WHERE seen_at > `+q.db.Dialect().Now()+` - $1)`, maxLate.Microseconds())
-	stuck, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, err
 	}

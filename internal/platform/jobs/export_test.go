@@ -19,7 +19,7 @@ func ClaimPlan(ctx context.Context, q *Queue, kinds []string) (steps []string, e
 			return step, err
 		}
 	}
-	rows, err := q.db.Query(ctx, explain+claimNext(d, in), "", list, "", 6)
+	rows, err := q.db.Query(ctx, explain+claimNextSQL(d, in), "", list, "", 6)
 	return store.All(rows, err, column)
 }
 

@@ -117,7 +117,8 @@ func New(o Options) (_ *Queue, err error) {
 	if q.metrics, err = newMetrics(o.Metrics); err != nil {
 		return nil, err
 	}
-	q.plain, q.runs = newLane("plain", q.options.Workers, "org_id IS NULL"), newLane("runs", q.options.RunWorkers, "org_id IS NOT NULL")
+	q.plain, q.runs = newLane("plain", q.options.Workers, "org_id IS NULL"),
+		newLane("runs", q.options.RunWorkers, "org_id IS NOT NULL")
 	q.plain.claim, q.runs.claim = q.claimNext, q.claimRun
 	return q, nil
 }

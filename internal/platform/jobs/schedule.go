@@ -8,9 +8,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// The table job_schedules has the time at which each schedule's job is due
+// Scheduled (cron) jobs: the table job_schedules has the time at which each is due
 // next. Whichever process moves that time forward enqueues the job, in the same
-// transaction, so there is no leader to elect and none whose death must be
+// transaction (any worker may run it), so there is no leader to elect and none whose death must be
 // noticed.
 
 // schedule is a periodic job.

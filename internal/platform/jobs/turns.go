@@ -6,7 +6,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Jobs that are not runs take turns by organisation (see For): a claim goes
+// Jobs that are not runs are claimed fairly, round robin by organisation (tenant), so
+// that none starves the others (see For; runs.go has the runs): a claim goes
 // round the organisations that have waiting jobs, in the order of their ids,
 // starting after the organisation served last, and takes the oldest job of
 // the first. So a job waits for one job of every other organisation, not for all
@@ -30,15 +31,15 @@ func (q *Queue) claimNext(ctx context.Context, tx *store.Tx, kinds []string) ([]
 	// Claims of a process follow each other, so each sees the turn of the one before
 	// it. If its transaction fails, an organisation loses a turn.
 	in, list := tx.Dialect().In("$2", kinds)
-	rows, err := tx.Query(ctx, claimNext(tx.Dialect(), in), q.worker, list, q.served, share(q.options.Workers))
+	rows, err := tx.Query(ctx, claimNextSQL(tx.Dialect(), in), q.worker, list, q.served, share(q.options.Workers))
 	return store.All(rows, err, func(row store.Row) (job, error) { return scanClaimed(row, &q.served) })
 }
 
-// claimNext is SQL that claims the oldest job of the next organisation, among
+// claimNextSQL is SQL that claims the oldest job of the next organisation, among
 // those that have less than their share $4 of the workers. It visits those after
 // $3, which was served last, and then those up to it. A job that another process
 // claims meanwhile is passed over.
-func claimNext(d store.Dialect, inKinds string) string {
+func claimNextSQL(d store.Dialect, inKinds string) string {
 	waiting := `FROM jobs` + d.IndexedBy("jobs_turns") + ` WHERE state = 'waiting' AND org_id IS NULL AND for_org `
 	first := func(orgs string) string { return `(SELECT for_org ` + waiting + orgs + ` ORDER BY for_org LIMIT 1)` }
 	visit := func(from, to string) string {

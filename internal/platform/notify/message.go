@@ -92,10 +92,12 @@ func comparisonText(n Notice, skill string, escape escaper) (title, summary stri
 		if n.ReferenceVersion != "" {
 			before = "version " + escape.truncate(n.ReferenceVersion, maxVersion)
 		}
-		short, sentence = "pass rate "+is+" ("+before+": "+was+")", "the pass rate of the current version is "+is+". That of "+before+" is "+was+"."
+		short, sentence = "pass rate "+is+" ("+before+": "+was+")",
+			"the pass rate of the current version is "+is+". That of "+before+" is "+was+"."
 	}
 	if n.Status == Test {
-		return "[test] " + skill + ": " + string(n.Type) + " alert", "This tests the alert " + string(n.Type) + " on " + skill + "."
+		return "[test] " + skill + ": " + string(n.Type) + " alert", "This tests the alert " + string(n.Type) +
+			" on " + skill + "."
 	}
 	return "[" + string(n.Status) + "] " + skill + ": " + short, skill + ": " + sentence
 }

@@ -41,9 +41,6 @@ func (s *Service) Usage(ctx context.Context, orgID string) (Usage, error) {
 	return s.usage(plan, used), err
 }
 
-// Used returns the bytes of all organisations that store something, by id.
-func (s *Service) Used(ctx context.Context) (map[string]int64, error) { return usedByAll(ctx, s.DB) }
-
 func (s *Service) usage(plan access.Plan, used int64) Usage {
 	if limit, ok := s.Limits[plan]; ok {
 		return Usage{used, &limit}

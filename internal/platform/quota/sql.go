@@ -30,9 +30,10 @@ func planAndUsed(rows store.Rows, err error) (plan access.Plan, used int64, _ er
 	return plan, used, err
 }
 
-func usedByAll(ctx context.Context, q store.Querier) (map[string]int64, error) {
+// Used returns the bytes of all organisations that store something, by id.
+func (s *Service) Used(ctx context.Context) (map[string]int64, error) {
 	used := map[string]int64{}
-	rows, err := q.Query(ctx, `SELECT org_id, CAST(SUM(bytes) AS BIGINT) FROM stored_bytes GROUP BY org_id`)
+	rows, err := s.DB.Query(ctx, `SELECT org_id, CAST(SUM(bytes) AS BIGINT) FROM stored_bytes GROUP BY org_id`)
 	err = store.Each(rows, err, func(row store.Row) error {
 		var org string
 		var n int64

@@ -1,4 +1,4 @@
-// Package seal encrypts secrets in the database (AES-256-GCM): webhook URLs, signing
+// Package seal encrypts secrets at rest, in the database (AES-256-GCM): webhook URLs, signing
 // secrets, the installation's own secrets. The key is kept outside of the database.
 // A sealed value is bound to its place as additional data, so that it cannot be moved
 // to another row or column. The same key signs backups (HMAC-SHA256).

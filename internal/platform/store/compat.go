@@ -5,12 +5,11 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 )
 
 // compatTable stores, for a version of the schema, the oldest binary that works
 // with it. So a binary that is older than the schema, e.g. in a rolling
-// deployment, knows whether it may continue: see migrations.OldestBinary.
+// deployment, knows whether it may continue: see OldestBinary.
 const (
 	compatTable = "schema_compat"
 	compatSince = 31 // the migration that creates it
@@ -22,7 +21,7 @@ func (db *DB) noteOldest(ctx context.Context, version int64) error {
 	if version < compatSince {
 		return nil
 	}
-	oldest, err := migrations.OldestBinary(migrations.Of(db.Dialect().Name()), version)
+	oldest, err := OldestBinary(Migrations(db.Dialect().Name()), version)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
@@ -48,7 +47,7 @@ func TestNewerSchema(t *testing.T) {
 func TestMigrateNotesOldestBinary(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		want, err := migrations.OldestBinary(migrations.Of(db.Dialect().Name()), store.Newest())
+		want, err := store.OldestBinary(store.Migrations(db.Dialect().Name()), store.Newest())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,7 +142,8 @@ func (d Dialect) Lookup(table, alias, condition string) string {
 // LeftLookup is Lookup that keeps rows without a match.
 func (d Dialect) LeftLookup(table, alias, condition string) string {
 	if d.postgres {
-		return " LEFT JOIN LATERAL (SELECT * FROM " + table + " AS " + alias + " WHERE " + condition + " OFFSET 0) AS " + alias + " ON TRUE"
+		return " LEFT JOIN LATERAL (SELECT * FROM " + table + " AS " + alias + " WHERE " + condition + " OFFSET 0) AS " +
+			alias + " ON TRUE"
 	}
 	return " LEFT JOIN " + table + " AS " + alias + " ON " + condition
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 )
 
 // Migrate migrates the schema to this binary's version. Processes that start at
@@ -26,9 +25,6 @@ func (db *DB) MigrateTo(ctx context.Context, version int64) (err error) {
 	defer fault.Wrap(&err, "migrate")
 	return db.engine.migrate(ctx, version)
 }
-
-// Newest is the version of the schema that this binary works with.
-func Newest() int64 { return migrations.Newest() }
 
 // Pending reports whether the schema is older than this binary.
 func (db *DB) Pending(ctx context.Context) (bool, error) { return db.engine.pending(ctx) }
@@ -51,7 +47,7 @@ func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(dialect, conns, migrations.Of(m.db.Dialect().Name()))
+	provider, err := goose.NewProvider(dialect, conns, Migrations(m.db.Dialect().Name()))
 	if err != nil {
 		return err
 	}
@@ -135,14 +131,14 @@ func createSchema(ctx context.Context, db *sql.DB, to int64) error {
 	if err != nil || tables > 0 || to < Newest() {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, migrations.SQLite); err != nil {
+	if _, err := tx.ExecContext(ctx, sqliteSchema); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
 func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
-	return hasPending(ctx, goose.DialectSQLite3, e.readers, migrations.Of(e.dialect().Name()))
+	return hasPending(ctx, goose.DialectSQLite3, e.readers, Migrations(e.dialect().Name()))
 }
 
 // migrationLock is the key of an advisory lock: "whet" in ASCII.
@@ -189,5 +185,5 @@ func (e *postgresEngine) migrateLocked(ctx context.Context, to int64) (locked bo
 func (e *postgresEngine) pending(ctx context.Context) (bool, error) {
 	db := stdlib.OpenDBFromPool(e.pool)
 	defer db.Close()
-	return hasPending(ctx, goose.DialectPostgres, db, migrations.Of(e.dialect().Name()))
+	return hasPending(ctx, goose.DialectPostgres, db, Migrations(e.dialect().Name()))
 }

@@ -1,6 +1,11 @@
 package store
 
-import "strings"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Sorting is the fields that a list can be sorted by, and the SQL of each, e.g.
 // {"name": "lower(e.name)", "updated_at": "e.updated_at"}. It is a whitelist: a sort field
@@ -27,4 +32,38 @@ func (s Sorting) By(field, rest string) string {
 type Page struct {
 	Sort          string // a field of the list's Sorting, with a leading - for descending; "" for its own order
 	Limit, Offset int
+}
+
+// A List is what is read in pages. The statements for a page and for the number of all share
+// From, so that they agree.
+type List[T any] struct {
+	Columns string
+	From    string  // with its condition, e.g. "FROM teams t WHERE t.org_id = $1"
+	Sorts   Sorting // what a page may be sorted by
+	Order   string  // of a page that names none, and among equals, e.g. "t.slug"
+	Scan    func(Row) (T, error)
+}
+
+// Count returns the number of all items. The arguments are those of From.
+func (l List[T]) Count(ctx context.Context, q Querier, args ...any) (int, error) {
+	return Count(ctx, q, l.From, args...)
+}
+
+// Page reads a page and the number of all items. The arguments are those of From.
+func (l List[T]) Page(ctx context.Context, q Querier, p Page, args ...any) ([]T, int, error) {
+	total, err := l.Count(ctx, q, args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	limit := fmt.Sprintf(" LIMIT $%d OFFSET $%d", len(args)+1, len(args)+2)
+	rows, err := q.Query(ctx, "SELECT "+l.Columns+" "+l.From+l.Sorts.By(p.Sort, l.Order)+limit,
+		append(slices.Clip(args), p.Limit, p.Offset)...)
+	all, err := All(rows, err, l.Scan)
+	return all, total, err
+}
+
+// Count returns the number of rows that from selects, e.g. "FROM teams WHERE org_id = $1".
+func Count(ctx context.Context, q Querier, from string, args ...any) (int, error) {
+	rows, err := q.Query(ctx, "SELECT COUNT(*) "+from, args...)
+	return One(rows, err, "Count", Value[int])
 }

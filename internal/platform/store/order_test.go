@@ -31,3 +31,31 @@ func TestSorting(t *testing.T) {
 		}
 	})
 }
+
+// TestList: a page has the condition of the count, and its own order and bounds.
+func TestList(t *testing.T) {
+	list := store.List[string]{
+		Columns: "id", Order: "id", Scan: store.Value[string], Sorts: store.Sorting{"n": "n"},
+		From: `FROM (SELECT 'a' AS id, 2 AS n UNION ALL SELECT 'b', 3 UNION ALL SELECT 'c', 1 UNION ALL SELECT 'd', 8) AS t
+			WHERE n < $1 AND id <> $2`,
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for _, c := range []struct {
+			page store.Page
+			want []string
+		}{
+			{store.Page{Limit: 9}, []string{"a", "b", "c"}},
+			{store.Page{Sort: "-n", Limit: 2}, []string{"b", "a"}},
+			{store.Page{Sort: "n", Limit: 2, Offset: 2}, []string{"b"}},
+			{store.Page{Limit: 2, Offset: 3}, []string{}},
+		} {
+			got, total, err := list.Page(t.Context(), db, c.page, 8, "e")
+			if err != nil || total != 3 || !slices.Equal(got, c.want) {
+				t.Errorf("%+v: %v of %d, %v, want %v of 3", c.page, got, total, err, c.want)
+			}
+		}
+		if n, err := list.Count(t.Context(), db, 2, "e"); err != nil || n != 1 {
+			t.Errorf("%d, %v, want 1", n, err)
+		}
+	})
+}

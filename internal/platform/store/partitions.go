@@ -363,7 +363,8 @@ func (db *DB) makePartitions(ctx context.Context, p partitioned, now int64) erro
 		}
 	}
 	for range maxMoves {
-		rows, err := db.Query(ctx, fmt.Sprintf(`SELECT MIN(%s) FROM %s WHERE %s < $1`, p.column, p.fallback(), p.column), p.of(now).to)
+		rows, err := db.Query(ctx, fmt.Sprintf(`SELECT MIN(%s) FROM %s WHERE %s < $1`, p.column, p.fallback(), p.column),
+			p.of(now).to)
 		oldest, err := One(rows, err, "Time", Value[*int64])
 		if err != nil || oldest == nil {
 			return err
@@ -566,7 +567,8 @@ func (db *DB) CheckPartitions(ctx context.Context) (count int, problems []string
 		} else if !there {
 			problems = append(problems, p.table+" has none for this time")
 		}
-		rows, err := db.Query(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT 1 FROM %s WHERE %s < $1)`, p.fallback(), p.column), p.of(now).to)
+		rows, err := db.Query(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT 1 FROM %s WHERE %s < $1)`, p.fallback(), p.column),
+			p.of(now).to)
 		if late, err := One(rows, err, "Row", Value[bool]); err != nil {
 			return 0, nil, err
 		} else if late {

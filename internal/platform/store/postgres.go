@@ -89,9 +89,9 @@ func newPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 // such as PgBouncer is between, and gives each transaction another connection.
 func cutPooler(raw string) (_ string, pooled bool, err error) {
 	const name = "pooler"
-	u, err := url.Parse(raw)
-	if err != nil || !u.Query().Has(name) {
-		return raw, false, nil //nolint:nilerr // pgx reports what is wrong with it
+	u, _ := url.Parse(raw) // pgx reports what is wrong with it
+	if u == nil || !u.Query().Has(name) {
+		return raw, false, nil
 	}
 	query := u.Query()
 	switch query.Get(name) {

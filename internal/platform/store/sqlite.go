@@ -61,7 +61,10 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteEngine, e
 		return nil, err
 	}
 	maxConns := cmp.Or(o.MaxConns, defaultReaders)
-	e := &sqliteEngine{path: path, watch: o.Watch, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
+	e := &sqliteEngine{
+		path: path, watch: o.Watch, turn: make(chan struct{}, 1), closed: make(chan struct{}),
+		statements: map[string]*sql.Stmt{},
+	}
 	e.group.Commit, e.group.MaxSize, e.group.MaxWaiting = e.commitGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
 	// The writer has a third of the caches (32 MiB): a transaction that changes many
@@ -146,7 +149,8 @@ func unwritable(path string, err error) error {
 // server runs. No pragma may be there twice: the driver sorts them.
 func sqliteDSN(path string, cacheKiB int64, pragmas ...string) string {
 	query := url.Values{"_pragma": append([]string{
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", fmt.Sprintf("cache_size(-%d)", cacheKiB),
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
+		fmt.Sprintf("cache_size(-%d)", cacheKiB),
 	}, pragmas...)}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String()
 }

@@ -145,7 +145,8 @@ func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) error
 // DumpWhere is Dump for the rows that meet a condition.
 func (tx *Tx) DumpWhere(ctx context.Context, t Table, condition string, args []any, fn func(row []any) error) (err error) {
 	defer fault.Wrap(&err, "dump %s", t.Name)
-	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s", strings.Join(t.Columns, ", "), t.Name, condition), args...)
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s", strings.Join(t.Columns, ", "), t.Name, condition),
+		args...)
 	if err != nil {
 		return err
 	}

@@ -286,7 +286,7 @@ func TestAgentInput(t *testing.T) {
 		fields        object
 		path, message string
 	}{
-		{object{"agent": object{"name": "clippy"}}, "agent.name", "is none"},
+		{object{"agent": object{"name": "clippy"}}, "agent.name", "there is no agent"},
 		{object{"agent": object{}}, "agent.name", ""},
 		{object{"agent": object{"name": "claude-code", "model": "gpt"}}, "agent.model", "can ask: sonnet, away"},
 		{object{"agent": object{"name": "claude-code", "max_turns": 1001}}, "agent.max_turns", ""},

@@ -89,7 +89,8 @@ func (r commandRequest) notStarted(ctx context.Context, got sandbox.Result) erro
 		}
 		if !found {
 			return &attempt.Problem{
-				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", text.Clean(text.Truncate(program, 2*maxStartError))),
+				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases",
+					text.Clean(text.Truncate(program, 2*maxStartError))),
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package runs
 import (
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
@@ -17,10 +18,7 @@ const (
 )
 
 // Progress counts trials.
-type Progress struct {
-	Done  int `json:"done"`
-	Total int `json:"total"`
-}
+type Progress = api.EvalProgress
 
 // progressEvery bounds the rate of progress events, each of which is a row.
 const progressEvery = time.Second

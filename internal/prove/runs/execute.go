@@ -314,7 +314,7 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 			return err
 		}
 		return sse.Insert(ctx, tx, x.run.ID,
-			slices.Concat(activity, x.events.of(finished, Progress{done, x.run.Total}, progressDue)))
+			slices.Concat(activity, x.events.of(finished, Progress{Done: done, Total: x.run.Total}, progressDue)))
 	})
 }
 

@@ -180,7 +180,7 @@ func TestSummary(t *testing.T) {
 		want := runs.Summary{
 			Passed: 2, Failed: 2, Errors: 1, PassRate: ptr(0.5), PassK: ptr(0.5), Interval: sum.Interval,
 			Score: &stats.Estimate{Value: 0.5, Interval: *sum.Interval}, Lift: sum.Lift,
-			Baseline: &runs.Comparison{PassRate: 1.0 / 3, Delta: 1.0 / 3, Gain: 0.5}, Tried: 10, TrialErrors: 2,
+			Baseline: &runs.Comparison{PassRate: 1.0 / 3, Delta: 1.0 / 3, NormalizedGain: 0.5}, Tried: 10, TrialErrors: 2,
 		}
 		if diff := cmp.Diff(want, sum, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 			t.Errorf("summary (-want +got):\n%s", diff)

@@ -1,22 +1,13 @@
 package runs
 
 import (
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 // A Lift is what the skill changes against the baseline, on the cases that both arms
 // decided.
-type Lift struct {
-	Difference float64    `json:"difference" doc:"Mean difference of the cases' scores: with the skill, minus the baseline's"`
-	Interval   [2]float64 `json:"interval" doc:"Tango's interval of 95 %, over cases"`
-	P          float64    `json:"p" doc:"Of the exact two-sided sign test over the cases that differ"`
-
-	// The ratios are of the skill to the baseline.
-	Cost     *stats.Estimate `json:"cost_ratio" doc:"Geometric mean over the cases that both passed at least once; null below 5 of them"`
-	Tokens   *stats.Estimate `json:"tokens_ratio"`
-	Turns    *stats.Estimate `json:"turns_ratio" doc:"Null without an agent"`
-	Duration *stats.Estimate `json:"duration_ratio"`
-}
+type Lift = api.EvalLift
 
 // liftOf compares the two arms of a run; nil if no case was decided in both.
 func liftOf(all []CaseResult) *Lift {

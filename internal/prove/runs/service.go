@@ -315,7 +315,7 @@ func (s *Service) List(ctx context.Context, orgID, suiteID string, f Filter) ([]
 	if err := s.Suites.Exists(ctx, orgID, suiteID); err != nil {
 		return nil, 0, err
 	}
-	return runsOfSuite(ctx, s.DB, orgID, suiteID, f)
+	return listedRuns.Page(ctx, s.DB, f.Page, orgID, suiteID, f.Status)
 }
 
 // Newest returns the newest run of each of these suites of the organisation, by
@@ -332,12 +332,6 @@ func (s *Service) Newest(ctx context.Context, orgID string, of []suites.Suite) (
 		newest[r.SuiteID] = r
 	}
 	return newest, err
-}
-
-// MadeFor returns the runs that were made for an improve run of the organisation,
-// in no order.
-func (s *Service) MadeFor(ctx context.Context, orgID, improveRunID string) ([]Run, error) {
-	return runsMadeFor(ctx, s.DB, orgID, improveRunID)
 }
 
 // A Report is a run with the results of its cases.

@@ -29,8 +29,12 @@ const scoreColumn = `(SELECT s.score FROM eval_run_scores s WHERE s.run_id = eva
 // listed leaves out the runs that were made for an improve run.
 const listed = ` AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
 
-var sorts = store.Sorting{
-	"created_at": "created_at", "status": "status", "score": scoreColumn, "pass_rate": "pass_rate", "failed": "failed",
+var listedRuns = store.List[Run]{
+	Columns: runColumns, Order: `id DESC`, Scan: scanRunHead,
+	From: `FROM eval_runs WHERE org_id = $1 AND suite_id = $2 AND ($3 = '' OR status = $3)` + listed,
+	Sorts: store.Sorting{
+		"created_at": "created_at", "status": "status", "score": scoreColumn, "pass_rate": "pass_rate", "failed": "failed",
+	},
 }
 
 // scanRunHead scans a run without its cases, which may be megabytes.
@@ -69,7 +73,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		s.Score = &stats.Estimate{Value: *score, Interval: [2]float64{low, high}}
 	}
 	if rate != nil && delta != nil && gain != nil {
-		s.Baseline = &Comparison{*rate, *delta, *gain}
+		s.Baseline = &Comparison{PassRate: *rate, Delta: *delta, NormalizedGain: *gain}
 	}
 	// Columns of JSON; NULL leaves the field as it is.
 	for _, field := range []struct {
@@ -128,8 +132,10 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 		}
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO eval_runs (id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge,
-			total, done, last_event, passed, failed, errors, skipped, created_by, created_at, verifier_kind, no_skill, case_count, cases)
+		INSERT INTO eval_runs (id, org_id, suite_id, source_id, status, subject, previous, distractors, trials,
+			baseline, seed, judge,
+			total, done, last_event, passed, failed, errors, skipped, created_by, created_at, verifier_kind, no_skill,
+				case_count, cases)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, 0, 0, 0, $14, $15, $16, $17, $18, $19)`,
 		r.ID, r.OrgID, r.SuiteID, r.SourceID, r.Status, *subject, previous, distractors, r.Trials, r.Baseline, r.Seed, judge,
 		r.Total, r.CreatedBy, store.Micros(r.CreatedAt), r.verifier, r.noSkill, r.caseCount, string(r.document))
@@ -178,26 +184,6 @@ func ByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map
 func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, error) {
 	rows, err := q.Query(ctx, `SELECT `+runColumns+`, cases FROM eval_runs WHERE org_id = $1 AND id = $2`, orgID, id)
 	return store.One(rows, err, "Eval run", scanRunCases)
-}
-
-func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, f Filter) ([]Run, int, error) {
-	const chosen = ` FROM eval_runs WHERE org_id = $1 AND suite_id = $2 AND ($3 = '' OR status = $3)` + listed
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+chosen, orgID, suiteID, f.Status)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `SELECT `+runColumns+chosen+sorts.By(f.Sort, `id DESC`)+` LIMIT $4 OFFSET $5`,
-		orgID, suiteID, f.Status, f.Limit, f.Offset)
-	runs, err := store.All(rows, err, scanRunHead)
-	return runs, total, err
-}
-
-func runsMadeFor(ctx context.Context, q store.Querier, orgID, improveRunID string) ([]Run, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+runColumns+` FROM eval_runs
-		WHERE org_id = $1 AND id IN (SELECT run_id FROM eval_run_purposes WHERE improve_run_id = $2)`, orgID, improveRunID)
-	return store.All(rows, err, scanRunHead)
 }
 
 // newestRuns returns the newest run of each suite that has one, in no order. Runs on a
@@ -251,11 +237,12 @@ func markRunFinished(ctx context.Context, tx *store.Tx, r Run) error {
 		low, high = &s.Interval[0], &s.Interval[1]
 	}
 	if s.Baseline != nil {
-		rate, delta, gain = &s.Baseline.PassRate, &s.Baseline.Delta, &s.Baseline.Gain
+		rate, delta, gain = &s.Baseline.PassRate, &s.Baseline.Delta, &s.Baseline.NormalizedGain
 	}
 	_, err := tx.Exec(ctx, `
 		UPDATE eval_runs SET status = $2, error = $3, finished_at = $4, passed = $5, failed = $6, errors = $7, skipped = $8,
-			pass_rate = $9, interval_low = $10, interval_high = $11, pass_k = $12, base_rate = $13, base_delta = $14, base_gain = $15
+			pass_rate = $9, interval_low = $10, interval_high = $11, pass_k = $12, base_rate = $13, base_delta = $14,
+				base_gain = $15
 		WHERE id = $1`,
 		r.ID, r.Status, r.Error, store.NullMicros(r.FinishedAt), s.Passed, s.Failed, s.Errors, s.Skipped,
 		s.PassRate, low, high, s.PassK, rate, delta, gain)

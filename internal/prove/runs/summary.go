@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
@@ -34,11 +35,7 @@ func (s Summary) Reliable() bool { return maxErrorShare*s.TrialErrors <= s.Tried
 
 // A Comparison is the result of the baseline, on the cases that both arms
 // decided.
-type Comparison struct {
-	PassRate float64 // the baseline's
-	Delta    float64 // the skill's minus the baseline's
-	Gain     float64 // the normalized gain: the share of the possible improvement that was reached
-}
+type Comparison = api.EvalBaseline
 
 // A CaseResult is the result of the trials of a case.
 type CaseResult struct {
@@ -204,7 +201,7 @@ func compare(all []CaseResult) *Comparison {
 		return nil
 	}
 	rate, base := share(with, both), share(without, both)
-	return &Comparison{PassRate: base, Delta: rate - base, Gain: stats.Gain(rate, base)}
+	return &Comparison{PassRate: base, Delta: rate - base, NormalizedGain: stats.Gain(rate, base)}
 }
 
 func share(part, whole int) float64 { return float64(part) / float64(whole) }

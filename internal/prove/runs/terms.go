@@ -55,13 +55,14 @@ func (s *Service) Estimate(ctx context.Context, orgID, suiteID string, n NewRun)
 // modelOf returns the model that an agent asks, by default the first of its models; ""
 // if it has none.
 func (s *Service) modelOf(a suites.Agent) (string, error) {
-	var models []string
+	var models, names []string
 	known := false
 	if s.Agents != nil {
 		models, known = s.Agents.Models(a.Name)
+		names = s.Agents.Names()
 	}
 	if !known {
-		return "", fault.Invalid("agent.name", "agent.name must be one of the agents of GET /api/v1/agents; %q is none", a.Name)
+		return "", fault.Invalid("agent.name", "agent.name must be one of %s; there is no agent %q", strings.Join(names, ", "), a.Name)
 	}
 	switch {
 	case a.Model == "" && len(models) == 0:

@@ -40,8 +40,14 @@ var (
 // verdicts are those of the cases, in their order.
 func verdicts(t *testing.T, run object) (all []any) {
 	t.Helper()
-	for _, c := range apptest.List(t, run, "cases") {
+	for i, c := range apptest.List(t, run, "cases") {
 		all = append(all, c["verdict"])
+		if c["verdict"] != "error" {
+			continue
+		}
+		for _, trial := range apptest.List(t, c, "trials") {
+			t.Logf("case %d, %v %v: error %v", i, trial["variant"], trial["n"], trial["error"])
+		}
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -65,34 +66,15 @@ type SuitePath struct {
 	ID string `path:"id" doc:"Id of the eval suite"`
 }
 
-// suiteOutput is a suite in a response.
-type suiteOutput struct {
-	ID              string            `json:"id" format:"uuid"`
-	SourceID        *string           `json:"source_id" format:"uuid"`
-	Name            string            `json:"name"`
-	SourceKind      SourceKind        `json:"source_kind" enum:"manual,imported,contributor_aggregate,org_exemplars"`
-	VerifierKind    VerifierKind      `json:"verifier_kind" enum:"llm_judge,deterministic,structured_rubric"`
-	SupportsNoSkill bool              `json:"supports_no_skill"`
-	ResourceLimits  Fields            `json:"resource_limits_json" doc:"Hints for the execution, as they were given"`
-	CaseCount       int               `json:"case_count"`
-	Cases           []json.RawMessage `json:"cases_json,omitempty" doc:"As they were given, each with its id and case_kind"`
-	SuiteKind       SuiteKind         `json:"suite_kind" enum:"task_package,cases"`
-	Runnable        bool              `json:"runnable"`
-	Issues          []httpapi.Issue   `json:"runnability_issues" nullable:"false" doc:"Why the suite cannot be run"`
-	Version         int64             `json:"version" doc:"Grows with every change"`
-	CreatedAt       httpapi.Time      `json:"created_at"`
-	UpdatedAt       httpapi.Time      `json:"updated_at"`
-}
-
-func newSuiteOutput(s Suite) (suiteOutput, error) {
-	out := suiteOutput{
-		ID: s.ID, SourceID: s.SourceID, Name: s.Name, SourceKind: s.SourceKind, VerifierKind: s.VerifierKind,
-		SupportsNoSkill: s.SupportsNoSkill, CaseCount: s.CaseCount, SuiteKind: s.Kind, Runnable: s.Runnable(),
-		Issues: make([]httpapi.Issue, len(s.Issues)), Version: s.Version,
+func newSuiteOutput(s Suite) (api.EvalSuite, error) {
+	out := api.EvalSuite{
+		ID: s.ID, SourceID: s.SourceID, Name: s.Name, SourceKind: string(s.SourceKind), VerifierKind: string(s.VerifierKind),
+		SupportsNoSkill: s.SupportsNoSkill, CaseCount: s.CaseCount, SuiteKind: string(s.Kind), Runnable: s.Runnable(),
+		RunnabilityIssues: make([]httpapi.Issue, len(s.Issues)), Version: s.Version,
 		CreatedAt: httpapi.Time(s.CreatedAt), UpdatedAt: httpapi.Time(s.UpdatedAt),
 	}
 	for i, issue := range s.Issues {
-		out.Issues[i] = httpapi.Issue(issue)
+		out.RunnabilityIssues[i] = httpapi.Issue(issue)
 	}
 	if s.ResourceLimits != nil {
 		if err := json.Unmarshal(s.ResourceLimits, &out.ResourceLimits); err != nil {
@@ -106,7 +88,7 @@ func newSuiteOutput(s Suite) (suiteOutput, error) {
 }
 
 type oneOutput struct {
-	Suite suiteOutput `json:"suite"`
+	Suite api.EvalSuite `json:"suite"`
 }
 
 // newOneOutput converts the result of an operation on a suite into a response.
@@ -127,7 +109,7 @@ type listInput struct {
 }
 
 type listOutput struct {
-	Suites     []suiteOutput      `json:"suites" nullable:"false"`
+	Suites     []api.EvalSuite    `json:"suites" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -138,12 +120,12 @@ func (s *Service) handleList(ctx context.Context, in listInput) (out listOutput,
 	}
 	page := httpapi.Page{Page: in.Page, PerPage: in.PerPage}
 	suites, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
-		SourceID: sourceID, VerifierKind: in.VerifierKind, WithCases: in.Cases, Limit: page.PerPage, Offset: page.Offset(),
+		SourceID: sourceID, VerifierKind: in.VerifierKind, WithCases: in.Cases, Page: page.Rows(),
 	})
 	if err != nil {
 		return out, err
 	}
-	out = listOutput{Suites: make([]suiteOutput, len(suites)), Pagination: page.Of(total)}
+	out = listOutput{Suites: make([]api.EvalSuite, len(suites)), Pagination: page.Of(total)}
 	for i, suite := range suites {
 		if out.Suites[i], err = newSuiteOutput(suite); err != nil {
 			return out, err
@@ -166,22 +148,15 @@ func ParseSourceID(text string) (string, error) {
 }
 
 type createInput struct {
-	Body struct {
-		SourceID        *string      `json:"source_id,omitempty" doc:"The cloud source that the suite is for"`
-		Name            string       `json:"name" minLength:"1" maxLength:"200"`
-		SourceKind      SourceKind   `json:"source_kind" enum:"manual,imported,contributor_aggregate,org_exemplars"`
-		VerifierKind    VerifierKind `json:"verifier_kind" enum:"llm_judge,deterministic,structured_rubric"`
-		SupportsNoSkill *bool        `json:"supports_no_skill,omitempty" doc:"Whether a no_skill baseline makes sense; when omitted, true if a case has a prompt"`
-		ResourceLimits  Fields       `json:"resource_limits_json,omitempty" doc:"Hints for the execution"`
-		Cases           []Fields     `json:"cases_json" minItems:"1" maxItems:"500" nullable:"false"`
-	}
+	Body api.NewEvalSuite
 }
 
 func (s *Service) handleCreate(ctx context.Context, in createInput) (oneOutput, error) {
 	b := in.Body
 	n := NewSuite{
-		Name: b.Name, SourceKind: b.SourceKind, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
-		ResourceLimits: b.ResourceLimits.encode(), Cases: b.Cases,
+		Name: b.Name, SourceKind: SourceKind(b.SourceKind), VerifierKind: VerifierKind(b.VerifierKind),
+		SupportsNoSkill: b.SupportsNoSkill,
+		ResourceLimits:  encodeFields(b.ResourceLimits), Cases: b.Cases,
 	}
 	if b.SourceID != nil {
 		id, err := ParseSourceID(*b.SourceID)
@@ -199,21 +174,14 @@ func (s *Service) handleGet(ctx context.Context, in SuitePath) (oneOutput, error
 
 type updateInput struct {
 	SuitePath
-	Body struct {
-		Name            *string       `json:"name,omitempty" minLength:"1" maxLength:"200"`
-		VerifierKind    *VerifierKind `json:"verifier_kind,omitempty" enum:"llm_judge,deterministic,structured_rubric"`
-		SupportsNoSkill *bool         `json:"supports_no_skill,omitempty"`
-		ResourceLimits  Fields        `json:"resource_limits_json,omitempty"`
-		Cases           []Fields      `json:"cases_json,omitempty" minItems:"1" maxItems:"500" nullable:"false" doc:"Replaces all cases"`
-		IfVersion       *int64        `json:"if_version,omitempty" doc:"Refuse with 409 unless the suite has this version"`
-	}
+	Body api.EvalSuiteChange
 }
 
 func (s *Service) handleUpdate(ctx context.Context, in updateInput) (oneOutput, error) {
 	b := in.Body
 	return newOneOutput(s.Update(ctx, access.From(ctx), in.ID, Change{
-		Name: b.Name, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
-		ResourceLimits: b.ResourceLimits.encode(), Cases: b.Cases, IfVersion: b.IfVersion,
+		Name: b.Name, VerifierKind: (*VerifierKind)(b.VerifierKind), SupportsNoSkill: b.SupportsNoSkill,
+		ResourceLimits: encodeFields(b.ResourceLimits), Cases: b.Cases, IfVersion: b.IfVersion,
 	}))
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -14,28 +15,24 @@ type importInput struct {
 	httpapi.Form
 }
 
-type importOutput struct {
-	Suite    suiteOutput `json:"suite"`
-	Refused  []Refusal   `json:"refused" nullable:"false" doc:"Tasks that cannot be cases"`
-	Warnings []string    `json:"warnings" nullable:"false"`
-}
-
-func (s *Service) handleImport(ctx context.Context, in importInput) (importOutput, error) {
+func (s *Service) handleImport(ctx context.Context, in importInput) (api.EvalImported, error) {
 	f, err := in.fields()
 	if err != nil {
-		return importOutput{}, err
+		return api.EvalImported{}, err
 	}
 	files := in.Files["file"]
 	if len(files) != 1 {
-		return importOutput{}, fault.Invalid("file", "file must be one file part")
+		return api.EvalImported{}, fault.Invalid("file", "file must be one file part")
 	}
 	f.Filename, f.Content, f.Size = files[0].Filename, files[0].Content, files[0].Content.Size()
 	done, err := s.Import(ctx, access.From(ctx), f)
 	if err != nil {
-		return importOutput{}, err
+		return api.EvalImported{}, err
 	}
 	suite, err := newSuiteOutput(done.Suite)
-	return importOutput{suite, append([]Refusal{}, done.Refused...), append([]string{}, done.Warnings...)}, err
+	return api.EvalImported{
+		Suite: suite, Refused: append([]Refusal{}, done.Refused...), Warnings: append([]string{}, done.Warnings...),
+	}, err
 }
 
 // fields parses the form fields beside the file.

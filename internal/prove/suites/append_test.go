@@ -26,7 +26,7 @@ func appendCase(c *client, sourceID, suiteID string, o object) (suite suites.Sui
 		return suite, err
 	}
 	err = c.World.DB.InTx(c.T.Context(), func(tx *store.Tx) error {
-		suite, err = c.World.Suites.Append(c.T.Context(), tx, access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, sourceID, suiteID, raw)
+		suite, _, err = c.World.Suites.Append(c.T.Context(), tx, access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, sourceID, suiteID, raw)
 		return err
 	})
 	return suite, err
@@ -145,7 +145,7 @@ func TestAppendRollsBack(t *testing.T) {
 		id := c.Create(with(judged(trigger("a")), object{"source_id": source}))["id"].(string)
 		broken := errors.New("broken")
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
-			if _, err := w.Suites.Append(t.Context(), tx, access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, source, id,
+			if _, _, err := w.Suites.Append(t.Context(), tx, access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, source, id,
 				json.RawMessage(`{"query":"b","expectation":"should_trigger"}`)); err != nil {
 				return err
 			}

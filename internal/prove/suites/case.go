@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
@@ -26,7 +27,7 @@ const (
 
 // Fields are a case as its author wrote it, unknown fields included, e.g.
 // {"query": "extract the tables", "expectation": "should_trigger"}.
-type Fields map[string]json.RawMessage
+type Fields = api.CaseFields
 
 // A Case is one test of a skill. The fields that its kind does not use are zero.
 type Case struct {

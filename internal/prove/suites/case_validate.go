@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +24,7 @@ func newCases(orgID string, v VerifierKind, all []Fields) ([]Case, []fault.Issue
 	var issues []fault.Issue
 	cases := make([]Case, len(all))
 	for i, f := range all {
-		cases[i] = parseCase(f.clean(), v)
+		cases[i] = parseCase(cleanFields(f), v)
 		issues = append(issues, inCase(i, cases[i].validate(orgID, v))...)
 	}
 	if len(issues) > 0 {
@@ -49,9 +48,9 @@ func inCase(index int, issues []fault.Issue) []fault.Issue {
 // backslash in \\u0000 does not begin an escape.
 var noNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, `\ufffd`)
 
-// clean returns a copy without invalid UTF-8 and escaped NUL characters, which
+// cleanFields returns a copy without invalid UTF-8 and escaped NUL characters, which
 // PostgreSQL refuses.
-func (f Fields) clean() Fields {
+func cleanFields(f Fields) Fields {
 	all := make(Fields, len(f))
 	for name, value := range f {
 		value := strings.ToValidUTF8(string(value), "\ufffd")
@@ -122,7 +121,7 @@ func setKindsAndIDs(cases []Case) {
 		if (&caseParser{fields: c.Fields}).has("id") {
 			continue
 		}
-		base := c.Fields.digest()
+		base := fieldsDigest(c.Fields)
 		c.ID = base
 		for n := 2; taken[c.ID]; n++ {
 			c.ID = base + "-" + strconv.Itoa(n)
@@ -132,9 +131,9 @@ func setKindsAndIDs(cases []Case) {
 	}
 }
 
-// digest returns a short hash of the fields without the id. It doesn't depend on their
+// fieldsDigest returns a short hash of the fields without the id. It doesn't depend on their
 // order, since the encoder sorts them.
-func (f Fields) digest() string {
+func fieldsDigest(f Fields) string {
 	rest := make(map[string]any, len(f))
 	for name, raw := range f {
 		if name == "id" {
@@ -158,18 +157,20 @@ func quote(text string) json.RawMessage {
 	return raw
 }
 
-// sameTrigger reports whether two trigger queries are duplicates. Upper case and
-// white space make no difference.
-func sameTrigger(a, b Case) bool {
-	return a.Kind == TriggerQuery && b.Kind == TriggerQuery && a.Expectation == b.Expectation &&
-		slices.Equal(strings.Fields(strings.ToLower(a.Query)), strings.Fields(strings.ToLower(b.Query)))
+// triggerKey is equal for trigger queries that are duplicates: upper case and white
+// space make no difference. It is "" for other cases.
+func (c Case) triggerKey() string {
+	if c.Kind != TriggerQuery {
+		return ""
+	}
+	return string(c.Expectation) + " " + strings.Join(strings.Fields(strings.ToLower(c.Query)), " ")
 }
 
-// encode returns the object as JSON to be stored; nil if there is none.
-func (f Fields) encode() json.RawMessage {
+// encodeFields returns the object as JSON to be stored; nil if there is none.
+func encodeFields(f Fields) json.RawMessage {
 	if f == nil {
 		return nil
 	}
-	raw, _ := json.Marshal(f.clean()) // what was decoded can be encoded
+	raw, _ := json.Marshal(cleanFields(f)) // what was decoded can be encoded
 	return raw
 }

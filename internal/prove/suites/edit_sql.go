@@ -25,10 +25,12 @@ func recordEdit(ctx context.Context, tx *store.Tx, c access.Caller, before, afte
 	return err
 }
 
-func editsOf(ctx context.Context, q store.Querier, orgID, suiteID string, after, to int64) ([]Edit, error) {
+// Edits returns the changes of a suite from the one after version after up to version
+// to, oldest first.
+func (s *Service) Edits(ctx context.Context, q store.Querier, orgID, id string, after, to int64) ([]Edit, error) {
 	rows, err := q.Query(ctx, `
 		SELECT edited_by, edited_at, cases FROM eval_suite_edits
-		WHERE org_id = $1 AND suite_id = $2 AND version > $3 AND version <= $4 ORDER BY version`, orgID, suiteID, after, to)
+		WHERE org_id = $1 AND suite_id = $2 AND version > $3 AND version <= $4 ORDER BY version`, orgID, id, after, to)
 	return store.All(rows, err, func(row store.Row) (e Edit, err error) {
 		var cases string
 		if err := row.Scan(&e.By, store.Time(&e.At), &cases); err != nil {

@@ -93,8 +93,8 @@ func (s Suite) exportEvals() (exportedEvals, error) {
 		f := maps.Clone(c.Fields)
 		delete(f, "case_kind")
 		if f["prompt"] == nil {
-			f.rename("input", "prompt")
-			f.rename("query", "prompt")
+			rename(f, "input", "prompt")
+			rename(f, "query", "prompt")
 		}
 		out.Evals[i] = f
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -36,10 +37,7 @@ type ImportResult struct {
 }
 
 // A Refusal says why a task was not imported.
-type Refusal struct {
-	Task    string   `json:"task"`
-	Reasons []string `json:"reasons" nullable:"false"`
-}
+type Refusal = api.RefusedTask
 
 const (
 	// maxJSONImport bounds a JSON file, as the body of a request bounds the cases.

@@ -63,7 +63,7 @@ func (s *Service) importTasks(ctx context.Context, orgID string, p *skillpkg.Pac
 			return d, err
 		}
 		if len(t.Reasons) > 0 {
-			d.refused = append(d.refused, Refusal{t.Name, t.Reasons})
+			d.refused = append(d.refused, Refusal{Task: t.Name, Reasons: t.Reasons})
 			continue
 		}
 		d.Cases = append(d.Cases, fields)
@@ -103,7 +103,7 @@ func importPluginCases(p *skillpkg.Package, f Import) (d draft, err error) {
 		d.Cases = append(d.Cases, fields)
 	}
 	for _, r := range all.Refused {
-		d.refused = append(d.refused, Refusal{r.Case, r.Reasons})
+		d.refused = append(d.refused, Refusal{Task: r.Case, Reasons: r.Reasons})
 	}
 	if len(d.refused) > 0 && (!f.Partial || len(d.Cases) == 0) {
 		return d, d.refusal()

@@ -61,7 +61,8 @@ func parseJSONFile(raw []byte) (draft, error) {
 func decodeFile(raw []byte, v any) error {
 	err := json.Unmarshal(raw, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fault.Invalid("file", "%s in the file is of the wrong type: %s", strings.TrimPrefix(wrong.Field+" ", " "), wrong.Value)
+		return fault.Invalid("file", "%s in the file is of the wrong type: %s", strings.TrimPrefix(wrong.Field+" ", " "),
+			wrong.Value)
 	}
 	if err != nil {
 		return fault.Invalid("file", "the file is neither JSON nor a tar.gz or zip archive: %s", err)
@@ -88,7 +89,7 @@ func (d document) parseSuite() (draft, error) {
 	}
 	return draft{NewSuite: NewSuite{
 		Name: d.Name, SourceKind: d.SourceKind, VerifierKind: d.VerifierKind, SupportsNoSkill: d.SupportsNoSkill,
-		ResourceLimits: d.ResourceLimits.encode(), Cases: d.Cases,
+		ResourceLimits: encodeFields(d.ResourceLimits), Cases: d.Cases,
 	}}, nil
 }
 
@@ -123,7 +124,7 @@ func setKind(all []Fields, k CaseKind) {
 }
 
 // rename renames a field, unless the new name is taken.
-func (f Fields) rename(from, to string) {
+func rename(f Fields, from, to string) {
 	if value, ok := f[from]; ok && f[to] == nil {
 		f[to] = value
 		delete(f, from)
@@ -137,8 +138,8 @@ func parseEvals(skill string, all []Fields) draft {
 	setKind(all, LLMRubric)
 	files := false
 	for _, f := range all {
-		f.rename("assertions", "expectations")
-		f.addRubric("expected_output", "The result is as described here: ")
+		rename(f, "assertions", "expectations")
+		addRubric(f, "expected_output", "The result is as described here: ")
 		files = files || len(f["files"]) > len("[]")
 	}
 	if files {
@@ -149,7 +150,7 @@ func parseEvals(skill string, all []Fields) draft {
 
 // addRubric makes a rubric from a field that describes the result, unless the case has
 // a rubric or expectations.
-func (f Fields) addRubric(field, intro string) {
+func addRubric(f Fields, field, intro string) {
 	var expectations []json.RawMessage
 	_ = json.Unmarshal(f["expectations"], &expectations) // of another type: the suite's issues will name it
 	var result string
@@ -165,8 +166,8 @@ func (f Fields) addRubric(field, intro string) {
 func parseQuestions(skill string, all []Fields) draft {
 	d := draft{NewSuite: NewSuite{Name: skill, SourceKind: Manual, VerifierKind: Deterministic, Cases: all}}
 	for _, f := range all {
-		f.rename("question", "prompt")
-		f.rename("expected_behavior", "expectations")
+		rename(f, "question", "prompt")
+		rename(f, "expected_behavior", "expectations")
 		if len(f["expectations"]) > len("[]") {
 			d.VerifierKind = LLMJudge
 		}
@@ -174,13 +175,13 @@ func parseQuestions(skill string, all []Fields) draft {
 	if d.VerifierKind == LLMJudge {
 		setKind(all, LLMRubric)
 		for _, f := range all {
-			f.addRubric("ground_truth", "The answer agrees with this one: ")
+			addRubric(f, "ground_truth", "The answer agrees with this one: ")
 		}
 		return d
 	}
 	setKind(all, ExactMatch)
 	for _, f := range all {
-		f.rename("ground_truth", "expected")
+		rename(f, "ground_truth", "expected")
 		if f["normalize"] == nil {
 			f["normalize"] = json.RawMessage(`["trim","whitespace"]`)
 		}

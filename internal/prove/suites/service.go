@@ -50,21 +50,45 @@ type NewSuite struct {
 // suite's Issues say what is missing.
 func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suite Suite, err error) {
 	defer fault.Wrap(&err, "create eval suite")
-	cases, issues := newCases(c.OrgID, n.VerifierKind, n.Cases)
-	if issues = slices.Concat(validateName(n.Name), issues); len(issues) > 0 {
-		return suite, fault.Issues(issues...)
+	if suite, err = n.suite(c); err != nil {
+		return suite, err
 	}
 	if n.SourceID != nil {
 		if err := s.Sources.Exists(ctx, s.DB, c.OrgID, *n.SourceID); err != nil {
 			return suite, err
 		}
 	}
-	sizes, err := s.environmentSizes(ctx, c.OrgID, cases)
+	sizes, err := s.environmentSizes(ctx, c.OrgID, suite.Cases)
 	if err != nil {
 		return suite, err
 	}
+	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error { return s.insert(ctx, tx, c, suite, sizes) })
+}
+
+// CreateOf is Create in the caller's transaction, with trigger queries, which have no
+// environments to look up, and for a source that is locked.
+func (s *Service) CreateOf(
+	ctx context.Context, tx *store.Tx, c access.Caller, n NewSuite, queries []json.RawMessage,
+) (suite Suite, err error) {
+	defer fault.Wrap(&err, "create eval suite")
+	n.SourceKind, n.VerifierKind = Manual, LLMJudge
+	if n.Cases, err = withTriggers(nil, queries); err != nil {
+		return suite, err
+	}
+	if suite, err = n.suite(c); err != nil {
+		return suite, err
+	}
+	return suite, s.insert(ctx, tx, c, suite, nil)
+}
+
+// suite returns the suite as it is stored, or what is wrong with it.
+func (n NewSuite) suite(c access.Caller) (Suite, error) {
+	cases, issues := newCases(c.OrgID, n.VerifierKind, n.Cases)
+	if issues = slices.Concat(validateName(n.Name), issues); len(issues) > 0 {
+		return Suite{}, fault.Issues(issues...)
+	}
 	now := store.Now()
-	suite = Suite{
+	suite := Suite{
 		ID: store.NewID(), OrgID: c.OrgID, SourceID: n.SourceID, Name: n.Name, SourceKind: n.SourceKind,
 		VerifierKind: n.VerifierKind, ResourceLimits: n.ResourceLimits,
 		Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
@@ -74,23 +98,25 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 	if n.SupportsNoSkill != nil {
 		suite.SupportsNoSkill = *n.SupportsNoSkill
 	}
-	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if n.SourceID != nil {
-			if err := s.Sources.MayChangeSuite(ctx, tx, c, "", n.SourceID); err != nil {
-				return err
-			}
-		}
-		if err := insertSuite(ctx, tx, suite); err != nil {
+	return suite, nil
+}
+
+func (s *Service) insert(ctx context.Context, tx *store.Tx, c access.Caller, suite Suite, sizes map[string]int64) error {
+	if suite.SourceID != nil {
+		if err := s.Sources.MayChangeSuite(ctx, tx, c, "", suite.SourceID); err != nil {
 			return err
 		}
-		if err := recordEdit(ctx, tx, c, Suite{}, suite); err != nil {
-			return err
-		}
-		if err := suite.audit(ctx, tx, "evals.suite.create"); err != nil {
-			return err
-		}
-		return s.replaceEnvironments(ctx, tx, suite, sizes)
-	})
+	}
+	if err := insertSuite(ctx, tx, suite); err != nil {
+		return err
+	}
+	if err := recordEdit(ctx, tx, c, Suite{}, suite); err != nil {
+		return err
+	}
+	if err := suite.audit(ctx, tx, "evals.suite.create"); err != nil {
+		return err
+	}
+	return s.replaceEnvironments(ctx, tx, suite, sizes)
 }
 
 // audit writes an entry of the audit log about the suite in its new state.
@@ -231,43 +257,61 @@ func (c Change) apply(s *Suite) []fault.Issue {
 	return issues
 }
 
-// Append adds a trigger query to a suite of the source, in the caller's
-// transaction. It is idempotent: a query that the suite already has is not
-// added again. A suite of another source or of none, one with another verifier
-// and one that is full are a Conflict.
+// Append adds trigger queries to a suite, in the caller's transaction, and returns how
+// many it added. It is idempotent: a query that the suite already has is not added
+// again. A suite of another source or of none, unless sourceID is "", one with another
+// verifier and one that is full are a Conflict.
 func (s *Service) Append(
-	ctx context.Context, tx *store.Tx, by access.Caller, sourceID, suiteID string, c json.RawMessage,
-) (suite Suite, err error) {
+	ctx context.Context, tx *store.Tx, by access.Caller, sourceID, suiteID string, queries ...json.RawMessage,
+) (suite Suite, added int, err error) {
 	defer fault.Wrap(&err, "append to eval suite %s", suiteID)
 	if suite, err = suiteByID(ctx, tx, by.OrgID, suiteID, tx.Dialect().ForUpdate()); err != nil {
-		return suite, err
+		return suite, 0, err
 	}
-	if suite.SourceID == nil || *suite.SourceID != sourceID {
-		return suite, fault.New(fault.Conflict, "The suite does not belong to this source")
+	if sourceID != "" && (suite.SourceID == nil || *suite.SourceID != sourceID) {
+		return suite, 0, fault.New(fault.Conflict, "The suite does not belong to this source")
 	}
 	if suite.VerifierKind != LLMJudge {
-		return suite, fault.New(fault.Conflict, "Only a suite with the verifier llm_judge takes trigger queries")
+		return suite, 0, fault.New(fault.Conflict, "Only a suite with the verifier llm_judge takes trigger queries")
 	}
-	added, err := parseTrigger(c)
+	fields, err := withTriggers(suite.Cases, queries)
 	if err != nil {
-		return suite, err
+		return suite, 0, err
 	}
-	if slices.ContainsFunc(suite.Cases, func(c Case) bool { return sameTrigger(c, added) }) {
-		return suite, nil
+	if added = len(fields) - len(suite.Cases); added == 0 {
+		return suite, 0, nil
 	}
 	if err := s.Sources.MayChangeSuite(ctx, tx, by, suite.ID, suite.SourceID); err != nil {
-		return suite, err
+		return suite, 0, err
+	}
+	if len(fields) > maxCases {
+		return suite, 0, fault.New(fault.Conflict, "The suite would have %d cases, and takes at most %d", len(fields), maxCases)
+	}
+	cases, issues := newCases(by.OrgID, suite.VerifierKind, fields)
+	if len(issues) > 0 {
+		return suite, 0, fault.Issues(issues...)
 	}
 	before := suite
-	if len(suite.Cases) >= maxCases {
-		return suite, fault.New(fault.Conflict, "The suite has %d cases already, the maximum", maxCases)
-	}
-	cases, issues := newCases(by.OrgID, suite.VerifierKind, append(suite.fields(), added.Fields))
-	if len(issues) > 0 {
-		return suite, fault.Issues(issues...)
-	}
 	suite.setCases(cases)
-	return suite, s.save(ctx, tx, by, before, &suite, nil)
+	return suite, added, s.save(ctx, tx, by, before, &suite, nil)
+}
+
+// withTriggers returns the fields of cases, and of those queries that are none of them.
+func withTriggers(cases []Case, queries []json.RawMessage) ([]Fields, error) {
+	all, has := slices.Clone(cases), map[string]bool{}
+	for _, c := range cases {
+		has[c.triggerKey()] = true
+	}
+	for _, raw := range queries {
+		query, err := parseTrigger(raw)
+		if err != nil {
+			return nil, err
+		}
+		if key := query.triggerKey(); !has[key] {
+			has[key], all = true, append(all, query)
+		}
+	}
+	return Suite{Cases: all}.fields(), nil
 }
 
 // Remove deletes a trigger query from a suite, in the caller's transaction, and reports
@@ -288,7 +332,7 @@ func (s *Service) Remove(
 	if err != nil {
 		return false, err
 	}
-	left := slices.DeleteFunc(slices.Clone(suite.Cases), func(c Case) bool { return sameTrigger(c, unwanted) })
+	left := slices.DeleteFunc(slices.Clone(suite.Cases), func(c Case) bool { return c.triggerKey() == unwanted.triggerKey() })
 	if len(left) == len(suite.Cases) || len(left) == 0 {
 		return len(left) > 0, nil
 	}
@@ -303,7 +347,7 @@ func parseTrigger(raw json.RawMessage) (Case, error) {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return Case{}, fault.Invalid("", "the case is not a JSON object")
 	}
-	c := parseCase(f.clean(), LLMJudge)
+	c := parseCase(cleanFields(f), LLMJudge)
 	if c.Kind != TriggerQuery {
 		return c, fault.Invalid("case_kind", "the case must be a trigger_query")
 	}
@@ -313,12 +357,6 @@ func parseTrigger(raw json.RawMessage) (Case, error) {
 // Get returns a suite of the organisation with its cases.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Suite, error) {
 	return suiteByID(ctx, s.DB, orgID, id, "")
-}
-
-// Edits returns the changes of a suite from the one after version after up to version
-// to, oldest first.
-func (s *Service) Edits(ctx context.Context, q store.Querier, orgID, id string, after, to int64) ([]Edit, error) {
-	return editsOf(ctx, q, orgID, id, after, to)
 }
 
 // Ever reports whether a source that was ever linked to the skill has had a suite, even
@@ -343,12 +381,11 @@ func (s *Service) Keep(ctx context.Context, tx *store.Tx, orgID, id string) erro
 
 // Filter selects suites for List; zero fields match all.
 type Filter struct {
-	SourceID      string
-	VerifierKind  VerifierKind
-	WithCases     bool   // fills Document, not Cases
-	Search        string // in the name, when not empty
-	Sort          string // a field of sorts, with a leading - for descending; newest first when empty
-	Limit, Offset int
+	SourceID     string
+	VerifierKind VerifierKind
+	WithCases    bool   // fills Document, not Cases
+	Search       string // in the name, when not empty
+	store.Page
 }
 
 // documentCopies is how many copies of a list's cases are in memory at once: as they
@@ -371,12 +408,6 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Suite, in
 		context.AfterFunc(ctx, release)
 	}
 	return suitesOfOrg(ctx, s.DB, orgID, f)
-}
-
-// OfSource returns the suites of a source, oldest first, with id, name and verifier
-// only.
-func (s *Service) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
-	return suitesOfSource(ctx, q, orgID, sourceID)
 }
 
 // Cases returns the cases of all suites of a source, unparsed.

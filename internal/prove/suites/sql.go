@@ -125,51 +125,56 @@ func suiteExists(ctx context.Context, q store.Querier, orgID, id, lock string) e
 	return err
 }
 
-// listed selects the suites of a list; $4 is a LIKE pattern or empty.
-const listed = ` FROM eval_suites
-	WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')
-		AND ($4 = '' OR lower(name) LIKE lower($4) ESCAPE '\')`
+var listed = store.List[Suite]{
+	Columns: suiteColumns, Order: `id DESC`, Scan: scanSuiteOnly,
+	From: `FROM eval_suites
+		WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')
+			AND ($4 = '' OR lower(name) LIKE lower($4) ESCAPE '\')`,
+	Sorts: store.Sorting{"name": "lower(name)", "verifier": "verifier_kind", "cases": "case_count", "created_at": "created_at"},
+}
 
-var sorts = store.Sorting{"name": "lower(name)", "verifier": "verifier_kind", "cases": "case_count", "created_at": "created_at"}
-
-// page selects a page of the list.
-func (f Filter) page() string { return listed + sorts.By(f.Sort, `id DESC`) + ` LIMIT $5 OFFSET $6` }
-
-func (f Filter) args(orgID string, more ...any) []any {
-	return append([]any{orgID, f.SourceID, f.VerifierKind, store.Like(f.Search)}, more...)
+func (f Filter) args(orgID string) []any {
+	return []any{orgID, f.SourceID, f.VerifierKind, store.Like(f.Search)}
 }
 
 // documentBytes returns the size of the cases of a list, which neither database reads
 // for that.
 func documentBytes(ctx context.Context, q store.Querier, orgID string, f Filter) (int64, error) {
 	rows, err := q.Query(ctx, `
-		SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT OCTET_LENGTH(cases) AS bytes`+f.page()+`) AS page`,
-		f.args(orgID, f.Limit, f.Offset)...)
+		SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT OCTET_LENGTH(cases) AS bytes
+			`+listed.From+listed.Sorts.By(f.Sort, listed.Order)+` LIMIT $5 OFFSET $6) AS page`,
+		append(f.args(orgID), f.Limit, f.Offset)...)
 	return store.One(rows, err, "Size", store.Value[int64])
 }
 
 func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Suite, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, f.args(orgID)...)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	columns, scan := suiteColumns, scanSuiteOnly
+	list := listed
 	if f.WithCases {
-		columns, scan = suiteColumns+`, cases`, scanDocument
+		list.Columns, list.Scan = suiteColumns+`, cases`, scanDocument
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+f.page(), f.args(orgID, f.Limit, f.Offset)...)
-	suites, err := store.All(rows, err, scan)
-	return suites, total, err
+	return list.Page(ctx, q, f.Page, f.args(orgID)...)
 }
 
-func suitesOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
+// OfSource returns the suites of a source, oldest first, with id, name and verifier
+// only.
+func (s *Service) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, name, verifier_kind FROM eval_suites WHERE org_id = $1 AND source_id = $2 ORDER BY id`, orgID, sourceID)
 	return store.All(rows, err, func(row store.Row) (s Suite, err error) {
 		err = row.Scan(&s.ID, &s.Name, &s.VerifierKind)
 		return s, err
 	})
+}
+
+// NewestFor returns the id of the newest suite that takes trigger queries and belongs to
+// one of the sources, or to none and has the name.
+func (s *Service) NewestFor(ctx context.Context, q store.Querier, orgID string, sourceIDs []string, name string) (string, error) {
+	in, list := q.Dialect().In("$3", sourceIDs)
+	rows, err := q.Query(ctx, `
+		SELECT id FROM eval_suites
+		WHERE org_id = $1 AND verifier_kind = $2 AND (source_id`+in+` OR source_id IS NULL AND name = $4)
+		ORDER BY id DESC LIMIT 1`, orgID, LLMJudge, list, name)
+	return store.One(rows, err, "Eval suite", store.Value[string])
 }
 
 func documentsOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]string, error) {

@@ -216,7 +216,7 @@ func TestListMemory(t *testing.T) {
 		c := w.Org("acme")
 		c.Create(judged(trigger(strings.Repeat("ä", 100<<10)))) // more than a quarter of the capacity with its copies
 		list := func(ctx context.Context, withCases bool) error {
-			found, _, err := w.Suites.List(ctx, c.Org.ID, suites.Filter{WithCases: withCases, Limit: 100})
+			found, _, err := w.Suites.List(ctx, c.Org.ID, suites.Filter{WithCases: withCases, Page: store.Page{Limit: 100}})
 			if err == nil && (len(found) != 1 || (found[0].Document != nil) != withCases) {
 				t.Errorf("got %v", found)
 			}

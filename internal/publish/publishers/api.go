@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
@@ -39,28 +40,12 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type publisherOutput struct {
-	ID                string        `json:"id" format:"uuid"`
-	EntryID           string        `json:"entry_id" format:"uuid"`
-	EntryName         string        `json:"entry_name" example:"pdf-tools"`
-	Provider          Provider      `json:"provider" enum:"github,gitlab,gitea"`
-	Issuer            string        `json:"issuer" example:"https://token.actions.githubusercontent.com"`
-	Repository        string        `json:"repository" example:"acme/skills"`
-	Ref               *string       `json:"ref" example:"refs/heads/main" doc:"Null: every branch and tag"`
-	Workflow          *string       `json:"workflow" example:"release.yml" doc:"Null: every workflow"`
-	Environment       *string       `json:"environment" example:"production" doc:"Null: every environment, and none"`
-	RepositoryID      *string       `json:"repository_id" example:"4711" doc:"The code host's; null until the first run pins it"`
-	RepositoryOwnerID *string       `json:"repository_owner_id" example:"815" doc:"The code host's; null until the first run pins it"`
-	CreatedBy         string        `json:"created_by" format:"uuid"`
-	CreatedAt         httpapi.Time  `json:"created_at"`
-	LastUsedAt        *httpapi.Time `json:"last_used_at"`
-}
-
 // newPublisherOutput shows "any" as null: "" in the rule means no condition.
-func newPublisherOutput(p Publisher) publisherOutput {
-	return publisherOutput{
-		ID: p.ID, EntryID: p.EntryID, EntryName: p.EntryName, Provider: p.Provider, Issuer: p.Issuer, Repository: p.Repository,
-		Ref: notEmpty(p.Ref), Workflow: notEmpty(p.Workflow), Environment: notEmpty(p.Environment),
+func newPublisherOutput(p Publisher) api.TrustedPublisher {
+	return api.TrustedPublisher{
+		ID: p.ID, EntryID: p.EntryID, EntryName: p.EntryName, Provider: string(p.Provider), Issuer: p.Issuer,
+		Repository: p.Repository,
+		Ref:        notEmpty(p.Ref), Workflow: notEmpty(p.Workflow), Environment: notEmpty(p.Environment),
 		RepositoryID: notEmpty(p.RepositoryID), RepositoryOwnerID: notEmpty(p.OwnerID),
 		CreatedBy: p.CreatedBy, CreatedAt: httpapi.Time(p.CreatedAt), LastUsedAt: httpapi.NullTime(p.LastUsedAt),
 	}
@@ -72,13 +57,13 @@ type listInput struct {
 }
 
 type listOutput struct {
-	Publishers []publisherOutput  `json:"trusted_publishers" nullable:"false"`
-	Pagination httpapi.Pagination `json:"pagination"`
+	Publishers []api.TrustedPublisher `json:"trusted_publishers" nullable:"false"`
+	Pagination httpapi.Pagination     `json:"pagination"`
 }
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.EntryID, in.Rows())
-	out := listOutput{Publishers: make([]publisherOutput, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Publishers: make([]api.TrustedPublisher, len(all)), Pagination: in.Of(total)}
 	for i, p := range all {
 		out.Publishers[i] = newPublisherOutput(p)
 	}
@@ -100,7 +85,7 @@ type createInput struct {
 }
 
 type createOutput struct {
-	Publisher publisherOutput `json:"trusted_publisher"`
+	Publisher api.TrustedPublisher `json:"trusted_publisher"`
 }
 
 func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
@@ -130,22 +115,9 @@ type exchangeInput struct {
 }
 
 type exchangeOutput struct {
-	Key       string       `json:"key" example:"st_live_..." doc:"It pushes versions of the entry, and does nothing else"`
-	ExpiresAt httpapi.Time `json:"expires_at"`
-	Entry     entryOutput  `json:"entry"`
-}
-
-// entryOutput describes the entry in the reply to an exchange, because the granted key
-// can't read it: the command line needs its visibility and current version.
-type entryOutput struct {
-	ID             string  `json:"id" format:"uuid"`
-	Name           string  `json:"name" example:"pdf-tools"`
-	Organisation   string  `json:"organisation" example:"default"`
-	EntryType      string  `json:"entry_type" example:"skill"`
-	Visibility     string  `json:"visibility" example:"org"`
-	CurrentVersion *string `json:"current_version" example:"1.2.3" doc:"Null while the first one is a candidate"`
-	ContentHash    *string `json:"content_hash" doc:"SHA-256 of the current version's archive"`
-	Repository     string  `json:"repository" example:"acme/skills" doc:"Of the workflow run"`
+	Key       string           `json:"key" example:"st_live_..." doc:"It pushes versions of the entry, and does nothing else"`
+	ExpiresAt httpapi.Time     `json:"expires_at"`
+	Entry     api.GrantedEntry `json:"entry"`
 }
 
 // handleExchange is called by the command line in a workflow run. The reply describes the
@@ -153,7 +125,7 @@ type entryOutput struct {
 func (s *Service) handleExchange(ctx context.Context, in exchangeInput) (exchangeOutput, error) {
 	to := Destination{EntryID: in.Body.EntryID, Organisation: in.Body.Organisation, Name: in.Body.Name}
 	g, err := s.Exchange(ctx, in.Body.Token, to)
-	return exchangeOutput{g.Key, httpapi.Time(g.ExpiresAt), entryOutput{
+	return exchangeOutput{g.Key, httpapi.Time(g.ExpiresAt), api.GrantedEntry{
 		ID: g.Entry.ID, Name: g.Entry.Name, Organisation: g.OrgName, EntryType: string(g.Entry.Type),
 		Visibility: string(g.Entry.Visibility), CurrentVersion: notEmpty(g.Entry.CurrentVersion),
 		ContentHash: notEmpty(g.Entry.CurrentHash), Repository: g.Run.Repository,

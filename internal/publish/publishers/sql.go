@@ -164,7 +164,8 @@ func insertVersionPublisher(ctx context.Context, q store.Querier, v registry.Ver
 	r := x.run
 	_, err := q.Exec(ctx, `
 		INSERT INTO version_publishers (version_id, org_id, publisher_id, provider, issuer, repository, repository_id, owner_id,
-			ref, commit_sha, workflow_ref, workflow_sha, environment, event, run_id, run_attempt, run_url, actor, runner, created_at)
+			ref, commit_sha, workflow_ref, workflow_sha, environment, event, run_id, run_attempt, run_url, actor,
+				runner, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
 		v.ID, v.OrgID, x.publisherID, r.Provider, r.Issuer, r.Repository, r.RepositoryID, r.OwnerID,
 		r.Ref, r.Commit, r.WorkflowRef, r.WorkflowSHA, r.Environment, r.Event, r.RunID, r.RunAttempt, r.RunURL, r.Actor, r.Runner,
@@ -177,15 +178,18 @@ func insertVersionPublisher(ctx context.Context, q store.Querier, v registry.Ver
 func Provenances(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Provenance, error) {
 	in, list := q.Dialect().In("$1", versionIDs)
 	rows, err := q.Query(ctx, `
-		SELECT p.version_id, p.org_id, p.publisher_id, p.provider, p.issuer, p.repository, p.repository_id, p.owner_id, p.ref, p.commit_sha,
-			p.workflow_ref, p.workflow_sha, p.environment, p.event, p.run_id, p.run_attempt, p.run_url, p.actor, p.runner, p.created_at
+		SELECT p.version_id, p.org_id, p.publisher_id, p.provider, p.issuer, p.repository, p.repository_id, p.owner_id,
+			p.ref, p.commit_sha,
+			p.workflow_ref, p.workflow_sha, p.environment, p.event, p.run_id, p.run_attempt, p.run_url, p.actor,
+				p.runner, p.created_at
 		FROM version_publishers p WHERE p.version_id`+in, list)
 	found := map[string]Provenance{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var versionID string
 		var p Provenance
 		r := &p.Run
-		err := row.Scan(&versionID, &p.OrgID, &p.PublisherID, &r.Provider, &r.Issuer, &r.Repository, &r.RepositoryID, &r.OwnerID, &r.Ref, &r.Commit,
+		err := row.Scan(&versionID, &p.OrgID, &p.PublisherID, &r.Provider, &r.Issuer, &r.Repository, &r.RepositoryID,
+			&r.OwnerID, &r.Ref, &r.Commit,
 			&r.WorkflowRef, &r.WorkflowSHA, &r.Environment, &r.Event, &r.RunID, &r.RunAttempt, &r.RunURL, &r.Actor, &r.Runner,
 			store.Time(&p.At))
 		found[versionID] = p

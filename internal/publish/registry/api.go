@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 )
 
@@ -152,7 +153,7 @@ type ListInput struct {
 
 // filter converts a page, counted from 1, to an offset.
 func (in ListInput) filter() Filter {
-	return Filter{Name: in.Name, Search: in.Q, Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}
+	return Filter{Name: in.Name, Search: in.Q, Page: store.Page{Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}}
 }
 
 type listOutput struct {
@@ -227,7 +228,11 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 		InstallationCount int            `json:"installation_count"`
 		Owners            *api.Owners    `json:"owners"`
 		Rollbacks         []api.Rollback `json:"rollbacks"`
-	}{api.OwnedEntry{Entry: NewEntryOutput(e), Organisation: owner}, e.InstallationCount, owners, newRollbackRecords(rollbacks, own)}
+	}{
+		api.OwnedEntry{Entry: NewEntryOutput(e), Organisation: owner},
+		e.InstallationCount, owners,
+		newRollbackRecords(rollbacks, own),
+	}
 	return s.streamVersions(ctx, e, own, head)
 }
 

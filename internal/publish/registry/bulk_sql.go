@@ -10,7 +10,8 @@ import (
 )
 
 // briefColumns are the columns that scanBrief reads: few enough for many versions.
-const briefColumns = `v.id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.change_summary, v.pushed_at, v.state, v.gate_id`
+const briefColumns = `v.id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.change_summary, v.pushed_at,
+	v.state, v.gate_id`
 
 func scanBrief(row store.Row) (v Version, err error) {
 	err = row.Scan(&v.ID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.ChangeSummary, store.Time(&v.PushedAt),
@@ -34,7 +35,9 @@ func VersionsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 
 // PublishedBefore reads a page of an entry's published versions, newest push first, that were
 // pushed before a version with this time and id. Like VersionsByID, it reads few columns.
-func PublishedBefore(ctx context.Context, q store.Querier, entryID string, pushed int64, id string, limit int) ([]Version, error) {
+func PublishedBefore(ctx context.Context, q store.Querier, entryID string, pushed int64, id string,
+	limit int,
+) ([]Version, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+briefColumns+` FROM registry_versions v
 		WHERE v.entry_id = $1 AND v.state = 'published' AND (v.pushed_at, v.id) < ($2, $3)
@@ -138,7 +141,8 @@ func FactsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]Facts
 		FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id JOIN organisations o ON o.id = e.org_id
 		WHERE v.id`+in+` ORDER BY v.id`, list)
 	return store.All(rows, err, func(row store.Row) (f Facts, err error) {
-		err = row.Scan(&f.ID, &f.OrgID, &f.OrgName, &f.EntryName, &f.Version, &f.ContentHash, &f.CanonicalHash, &f.Source, &f.Repo,
+		err = row.Scan(&f.ID, &f.OrgID, &f.OrgName, &f.EntryName, &f.Version, &f.ContentHash, &f.CanonicalHash,
+			&f.Source, &f.Repo,
 			&f.Ref, &f.Commit, &f.Path, store.Time(&f.PushedAt), &f.DirHash, &f.PluginZip)
 		return f, err
 	})

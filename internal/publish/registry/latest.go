@@ -3,8 +3,6 @@ package registry
 import (
 	"context"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Latest is the current version of an entry, for clients that check for updates.
@@ -44,21 +42,4 @@ func (s *Service) ArchiveKeys(ctx context.Context, versionIDs []string) (map[str
 // versions are left out.
 func (s *Service) VersionNames(ctx context.Context, versionIDs []string) (map[string]string, error) {
 	return textsOfVersions(ctx, s.DB, "version", versionIDs)
-}
-
-// Changes returns a counter that every change of an organisation's entries increments.
-// Caches use it as their key, on all replicas.
-func (s *Service) Changes(ctx context.Context, orgID string) (int64, error) {
-	return changesOf(ctx, s.DB, orgID)
-}
-
-// LockVisible is Entry with a row lock, for a transaction that adds to the entry.
-func (s *Service) LockVisible(ctx context.Context, tx *store.Tx, orgID, entryID string) (Entry, error) {
-	return lockVisible(ctx, tx, orgID, entryID)
-}
-
-// CountInstallation increments how many users have installed an entry. The caller has
-// locked the entry.
-func (s *Service) CountInstallation(ctx context.Context, tx *store.Tx, e Entry) error {
-	return addInstallation(ctx, tx, e)
 }

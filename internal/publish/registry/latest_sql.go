@@ -77,7 +77,9 @@ func textsOfVersions(ctx context.Context, q store.Querier, column string, versio
 	return texts, err
 }
 
-func addInstallation(ctx context.Context, tx *store.Tx, e Entry) error {
+// CountInstallation increments how many users have installed an entry. The caller has
+// locked the entry.
+func (s *Service) CountInstallation(ctx context.Context, tx *store.Tx, e Entry) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE registry_entries SET installation_count = installation_count + 1 WHERE org_id = $1 AND id = $2`, e.OrgID, e.ID)
 	return err

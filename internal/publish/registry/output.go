@@ -7,11 +7,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// ForOthers returns the entry as other organisations see it: without its skill and its
-// number of installations.
+// ForOthers returns the entry as other organisations see it. It names what they see, not what
+// they don't: a field that is new stays with the owner until somebody decides otherwise.
 func (e Entry) ForOthers() Entry {
-	e.SkillID, e.InstallationCount = nil, 0
-	return e
+	return Entry{
+		ID: e.ID, OrgID: e.OrgID, Name: e.Name, Type: e.Type, Description: e.Description, Visibility: e.Visibility,
+		SourceRepo: e.SourceRepo, CurrentVersionID: e.CurrentVersionID, CurrentVersion: e.CurrentVersion,
+		CurrentHash: e.CurrentHash, CreatedBy: e.CreatedBy, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
+	}
 }
 
 // NewEntryOutput converts an entry for the API.

@@ -22,7 +22,7 @@ func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), storetest.Explainer{DB: db, T: t, Refuse: fullScan, Allow: wantedScan}
-		page := registry.Filter{Limit: 10}
+		page := registry.Filter{Page: store.Page{Limit: 10}}
 		ids, entry := []string{"a", "b"}, registry.Entry{OrgID: "a", ID: "b"}
 		contents := []registry.Content{{EntryID: "a", Hash: "x"}, {EntryID: "b", Hash: "y"}}
 		for name, run := range map[string]func() error{

@@ -163,12 +163,6 @@ func (s *Service) Before(ctx context.Context, q store.Querier, v Version) (Versi
 	return versionBefore(ctx, q, v)
 }
 
-// CurrentVersion returns the name of the current version of a skill's entry; nil if the
-// skill isn't in the registry, or no version is current.
-func (s *Service) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
-	return currentVersionOfSkill(ctx, q, orgID, skillID)
-}
-
 // maxRollbacks limits the rollback history of an entry.
 const maxRollbacks = 1_000
 
@@ -179,12 +173,11 @@ func (s *Service) Rollbacks(ctx context.Context, e Entry) ([]Rollback, error) {
 
 // A Filter selects and sorts entries of a list; zero fields don't filter.
 type Filter struct {
-	Name          string // exact match
-	Organisation  string // public entries of this organisation; with Name also an unlisted one
-	Search        string // substring of name or description, ignoring case
-	Sort          string // a key of entrySorts, with a leading - for descending; "" sorts by name
-	Pending       bool   // include entries whose first version is a candidate
-	Limit, Offset int
+	Name         string // exact match
+	Organisation string // public entries of this organisation; with Name also an unlisted one
+	Search       string // substring of name or description, ignoring case
+	Pending      bool   // include entries whose first version is a candidate
+	store.Page
 }
 
 // Listed is an entry with its current version and quality, as lists show it.

@@ -49,9 +49,9 @@ func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timeli
 	})
 }
 
-// currentVersionOfSkill returns nil if the skill has no entry, or the entry no current
-// version.
-func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (version *string, err error) {
+// CurrentVersion returns the name of the current version of a skill's entry; nil if the
+// skill isn't in the registry, or no version is current.
+func (s *Service) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (version *string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT current_version FROM registry_entries
 		WHERE org_id = $1 AND skill_id = $2 AND current_version_id <> ''`, orgID, skillID)
@@ -71,8 +71,8 @@ func IDOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (str
 	return store.One(rows, err, "Registry entry", store.Value[string])
 }
 
-// lockEntryOfSkill is lockEntry by the skill that the entry belongs to.
-func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
+// LockOfSkill is Lock by the skill that the entry belongs to.
+func (s *Service) LockOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+entryColumns+` FROM registry_entries e
 		WHERE e.org_id = $1 AND e.skill_id = $2`+tx.Dialect().ForUpdate(), orgID, skillID)

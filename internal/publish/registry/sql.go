@@ -17,7 +17,8 @@ import (
 const (
 	entryColumns = `e.id, e.org_id, e.name, e.entry_type, e.description, e.visibility, e.source_repo, e.skill_id,
 		e.current_version_id, e.current_version, e.current_hash, e.installation_count, e.created_by, e.created_at, e.updated_at`
-	versionColumns = `v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
+	versionColumns = `v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest,
+		v.size, v.description,
 		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at,
 		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description), v.state, v.gate_id,
 		v.withdrawn_reason, v.chosen_by, v.apart`
@@ -141,10 +142,10 @@ func visibleEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
-// lockVisible is visibleEntry with a row lock; it requires a current version of own
-// entries too.
-func lockVisible(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
-	rows, err := tx.Query(ctx, selectVisible+` AND e.current_version_id <> ''`+tx.Dialect().ForUpdate(), orgID, id)
+// LockVisible is Entry with a row lock, for a transaction that adds to the entry. It requires a
+// current version of own entries, too.
+func (s *Service) LockVisible(ctx context.Context, tx *store.Tx, orgID, entryID string) (Entry, error) {
+	rows, err := tx.Query(ctx, selectVisible+` AND e.current_version_id <> ''`+tx.Dialect().ForUpdate(), orgID, entryID)
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
@@ -219,8 +220,9 @@ func lastCurrent(ctx context.Context, q store.Querier, e Entry) (Version, error)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-func wasCurrent(ctx context.Context, q store.Querier, v Version) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_currents WHERE entry_id = $1 AND version_id = $2)`,
+// WasCurrent reports whether a version has ever been current.
+func (s *Service) WasCurrent(ctx context.Context, tx *store.Tx, v Version) (bool, error) {
+	rows, err := tx.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_currents WHERE entry_id = $1 AND version_id = $2)`,
 		v.EntryID, v.ID)
 	return store.One(rows, err, "Version", store.Value[bool])
 }
@@ -257,9 +259,10 @@ func count(ctx context.Context, q store.Querier, orgID string, removals int64) e
 	return err
 }
 
-// changesOf returns an organisation's change count.
-func changesOf(ctx context.Context, q store.Querier, orgID string) (int64, error) {
-	rows, err := q.Query(ctx, `SELECT COALESCE(MAX(changes), 0) FROM registry_changes WHERE org_id = $1`, orgID)
+// Changes returns a counter that every change of an organisation's entries increments.
+// Caches use it as their key, on all replicas.
+func (s *Service) Changes(ctx context.Context, orgID string) (int64, error) {
+	rows, err := s.DB.Query(ctx, `SELECT COALESCE(MAX(changes), 0) FROM registry_changes WHERE org_id = $1`, orgID)
 	return store.One(rows, err, "Changes", store.Value[int64])
 }
 
@@ -390,17 +393,17 @@ var entrySorts = store.Sorting{"name": "e.name", "installed": "e.installation_co
 
 // listEntries reads a page of the entries that condition (on $1) selects. The search
 // scans them with LIKE: an organisation has hundreds of entries, and a full-text index
-// would match differently on the two databases.
+// would match differently on the two databases. It is no store.List, whose count would
+// read the versions, too: SQLite drops no outer join.
 func listEntries(ctx context.Context, q store.Querier, condition, arg string, f Filter) ([]Listed, int, error) {
 	const chosen = ` AND (e.current_version_id <> '' OR $4) AND ($2 = '' OR e.name = $2)
 		AND ($3 = '' OR lower(e.name) LIKE lower($3) ESCAPE '\' OR lower(e.description) LIKE lower($3) ESCAPE '\')`
 	search := store.Like(f.Search)
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM registry_entries e WHERE `+condition+chosen, arg, f.Name, search, f.Pending)
-	total, err := store.One(rows, err, "Count", store.Value[int])
+	total, err := store.Count(ctx, q, `FROM registry_entries e WHERE `+condition+chosen, arg, f.Name, search, f.Pending)
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `
+	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+` FROM registry_entries e LEFT JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE `+condition+chosen+`
 		`+entrySorts.By(f.Sort, `e.name, e.id`)+` LIMIT $5 OFFSET $6`, arg, f.Name, search, f.Pending, f.Limit, f.Offset)

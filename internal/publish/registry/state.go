@@ -18,11 +18,6 @@ func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, entryID string)
 	return lockEntry(ctx, tx, orgID, entryID)
 }
 
-// LockOfSkill is Lock by the skill that the entry belongs to.
-func (s *Service) LockOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
-	return lockEntryOfSkill(ctx, tx, orgID, skillID)
-}
-
 // VersionByID returns a version of an entry by id.
 func (s *Service) VersionByID(ctx context.Context, q store.Querier, e Entry, id string) (Version, error) {
 	return versionByID(ctx, q, e, id)
@@ -143,8 +138,3 @@ func (s *Service) MaySetVisibility(ctx context.Context, c access.Caller, entryID
 
 // Next returns at, or now if it's zero, but always a time after the entry's last change.
 func (e Entry) Next(at time.Time) time.Time { return after(e.UpdatedAt, at) }
-
-// WasCurrent reports whether a version has ever been current.
-func (s *Service) WasCurrent(ctx context.Context, tx *store.Tx, v Version) (bool, error) {
-	return wasCurrent(ctx, tx, v)
-}

@@ -6,8 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
@@ -73,7 +72,7 @@ func (s *Service) checkName(ctx context.Context, orgID, entryID string, pkg *ski
 func (s *Service) createEntry(
 	ctx context.Context, c access.Caller, n Connection, commit string, pkg *skillpkg.Package,
 ) (e registry.Entry, err error) {
-	_, refusal, err := findings.Check(ctx, n.SkillPath, pkg)
+	_, refusal, err := publication.CheckFolder(ctx, n.SkillPath, pkg)
 	if err != nil {
 		return e, err
 	}
@@ -91,7 +90,8 @@ func (s *Service) createEntry(
 	defer archive.Close()
 	e, _, err = s.Registry.Create(ctx, registry.Publication{
 		OrgID: c.OrgID, UserID: c.UserID, Name: skill.Name, Type: registry.TypeSkill, Visibility: registry.Org,
-		EntryRepo: &n.RepoFullName, Version: refs.Prerelease(commit), Source: registry.FromRepohostDirect, SourceRef: &commit,
+		EntryRepo: &n.RepoFullName, Version: publication.Prerelease(commit), Source: registry.FromRepohostDirect,
+		SourceRef:  &commit,
 		SourceRepo: &n.RepoFullName, SourceCommit: commit, SourcePath: n.SkillPath, Archive: archive, Size: archive.Size(),
 	})
 	return e, err

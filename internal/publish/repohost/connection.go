@@ -14,7 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // A Mode is how much an organisation lets the server write to its code host (write-back):
@@ -173,7 +173,7 @@ func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed 
 	if host.CheckFullName(r.FullName) == nil {
 		c.RepoFullName = r.FullName
 	}
-	if refs.ValidBranch(r.DefaultBranch) {
+	if publication.ValidBranch(r.DefaultBranch) {
 		if oldDefault != "" && oldDefault == c.DefaultBranch {
 			c.DefaultBranch = r.DefaultBranch
 		}
@@ -205,7 +205,7 @@ func (c *Connection) Check() error {
 	if host.CheckFullName(c.RepoFullName) != nil {
 		issues = append(issues, fault.At("repo_full_name", "repo_full_name must be owner/repo"))
 	}
-	if !refs.ValidBranch(c.DefaultBranch) {
+	if !publication.ValidBranch(c.DefaultBranch) {
 		issues = append(issues, fault.At("default_branch", "default_branch must be the name of a branch"))
 	}
 	path, err := host.CleanPath(c.SkillPath)
@@ -228,13 +228,13 @@ func (c *Connection) Check() error {
 
 // tags compiles the tag pattern. A pattern stored by an earlier release may be invalid;
 // then no tags are published.
-func (c Connection) tags() (refs.Tags, error) { return refs.ParseTags(c.TagPattern) }
+func (c Connection) tags() (publication.Tags, error) { return publication.ParseTags(c.TagPattern) }
 
 // left reports whether the connection no longer publishes the ref: the branch or pattern
 // was changed. A queued attempt of such a ref is skipped, because ChosenBy is no longer
 // the user who chose it.
-func (c Connection) left(r refs.Ref) bool {
-	if r.Kind == refs.Branch {
+func (c Connection) left(r publication.Ref) bool {
+	if r.Kind == publication.Branch {
 		return r.Name != c.DefaultBranch
 	}
 	tags, err := c.tags()
@@ -242,8 +242,8 @@ func (c Connection) left(r refs.Ref) bool {
 }
 
 // publishes reports whether a push of the ref is published. Tags need AutoPublish.
-func (c Connection) publishes(r refs.Ref) bool {
-	if r.Kind == refs.Branch {
+func (c Connection) publishes(r publication.Ref) bool {
+	if r.Kind == publication.Branch {
 		return r.Name == c.DefaultBranch
 	}
 	tags, err := c.tags()

@@ -14,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // A Delivery is a webhook request of the code host. It's stored before it is processed,
@@ -176,7 +175,7 @@ func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, 
 // Deliveries returns a page of the deliveries that the organisation may see, newest
 // first, and their total number.
 func (s *Service) Deliveries(ctx context.Context, orgID string, p store.Page) ([]Delivery, int, error) {
-	return deliveriesOfOrg(ctx, s.DB, orgID, p)
+	return listedDeliveries.Page(ctx, s.DB, p, orgID)
 }
 
 // processDelivery is the job of a delivery: it queues attempts for a push, or follows a
@@ -269,9 +268,9 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 // attemptForPush returns the attempt that a push causes for a connection; ok is false if
 // it causes none. Deleting a ref doesn't unpublish anything.
 func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a publication.Attempt, ok bool, err error) {
-	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, publication.ByPush
+	r, cause := publication.Ref{Kind: publication.Branch, Name: p.Branch()}, publication.ByPush
 	if name := p.Tag(); name != "" {
-		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, publication.ByTag
+		r, cause = publication.Ref{Kind: publication.Tag, Name: name}, publication.ByTag
 	}
 	if p.After == "" || r.Name == "" || !c.publishes(r) {
 		return a, false, nil

@@ -49,7 +49,8 @@ func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 // lockDeliveryOfHost locks the delivery, so that two duplicates can't both requeue it.
 func lockDeliveryOfHost(ctx context.Context, tx *store.Tx, p host.Provider, deliveryID string) (Delivery, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE d.provider = $1 AND d.delivery_id = $2`+tx.Dialect().ForUpdate(),
+		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE d.provider = $1
+			AND d.delivery_id = $2`+tx.Dialect().ForUpdate(),
 		p, deliveryID)
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
@@ -79,21 +80,11 @@ func deliveryOfOrg(ctx context.Context, tx *store.Tx, orgID, id string) (Deliver
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 
-var deliverySorts = store.Sorting{
-	"received_at": "d.received_at", "event": "d.event", "repository": "lower(d.repo_full_name)", "state": "d.status",
-}
-
-func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Delivery, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM repohost_deliveries d WHERE `+visibleToOrg, orgID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+`
-		`+deliverySorts.By(p.Sort, `d.id DESC`)+` LIMIT $2 OFFSET $3`, orgID, p.Limit, p.Offset)
-	all, err := store.All(rows, err, scanDelivery)
-	return all, total, err
+var listedDeliveries = store.List[Delivery]{
+	Columns: deliveryColumns, From: `FROM repohost_deliveries d WHERE ` + visibleToOrg, Order: `d.id DESC`, Scan: scanDelivery,
+	Sorts: store.Sorting{
+		"received_at": "d.received_at", "event": "d.event", "repository": "lower(d.repo_full_name)", "state": "d.status",
+	},
 }
 
 // closeDelivery finishes a delivery without queued attempts. If any attempt failed, so

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // forge is a world on Gitea, which sends nothing but pushes.
@@ -84,7 +84,7 @@ func TestFollowRepository(t *testing.T) {
 						t.Errorf("got %v at %v, want acme/rollout at %s", c["repo_full_name"], c["default_branch"], branch)
 					}
 				}
-				if got := f.c.current(entry); got != refs.Prerelease(second) {
+				if got := f.c.current(entry); got != publication.Prerelease(second) {
 					t.Errorf("current is %s, want that of the second commit", got)
 				}
 				statuses := f.gitea.Statuses()
@@ -148,15 +148,15 @@ func TestUnchangedFolder(t *testing.T) {
 				t.Errorf("%s has %d versions, want %d", name, got, want)
 			}
 		}
-		if got := c.current(entries["one"]); got != refs.Prerelease(first) {
+		if got := c.current(entries["one"]); got != publication.Prerelease(first) {
 			t.Errorf("current is %s, want that of the commit that changed it", got)
 		}
-		if got := c.current(entries["every"]); got != refs.Prerelease(first) || got == refs.Prerelease(before) {
+		if got := c.current(entries["every"]); got != publication.Prerelease(first) || got == publication.Prerelease(before) {
 			t.Errorf("current is %s, want that of the last commit", got)
 		}
 		// The content of an earlier version is a change, too: it becomes current.
 		back := push("one", "One.")
-		if got := c.current(entries["one"]); got != refs.Prerelease(back) {
+		if got := c.current(entries["one"]); got != publication.Prerelease(back) {
 			t.Errorf("current is %s, want that of the commit that went back", got)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
@@ -44,7 +43,7 @@ var ErrBusy = errors.New("the attempt is being reported")
 // pending report of the attempt is dropped, because it would overwrite the failure.
 func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, url string) (err error) {
 	defer fault.Wrap(&err, "fail attempt %s", attemptID)
-	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
+	held, acquired, err := AcquireLease(ctx, s.DB, LeaseAttempts, attemptID)
 	if err != nil {
 		return err
 	}

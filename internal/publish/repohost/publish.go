@@ -13,10 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
@@ -28,7 +25,7 @@ const timeSlice = time.Minute
 // that only one worker does.
 func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "publish for connection %s", connectionID)
-	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Connections, connectionID)
+	held, acquired, err := AcquireLease(ctx, s.DB, Connections, connectionID)
 	if err != nil {
 		return err
 	}
@@ -41,7 +38,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 			return err
 		}
 		// Another worker is publishing; it may miss an attempt that was queued just now.
-		return jobs.Snooze(lease.Poll)
+		return jobs.Snooze(LeasePoll)
 	}
 	defer held.Release(ctx, s.Log)
 	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
@@ -54,7 +51,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 		}
 		// A publication takes long: renew the lease for each.
 		if renewed, err := held.Renew(ctx); err != nil || !renewed {
-			return cmp.Or(err, jobs.Snooze(lease.Poll))
+			return cmp.Or(err, jobs.Snooze(LeasePoll))
 		}
 		if err := s.publishNext(ctx, a); err != nil {
 			return err
@@ -86,13 +83,15 @@ func (s *Service) publishNext(ctx context.Context, a publication.Attempt) error 
 }
 
 // newAttempt returns an attempt that is not queued yet.
-func newAttempt(c Connection, r refs.Ref, commit string, cause publication.Cause) publication.Attempt {
+func newAttempt(c Connection, r publication.Ref, commit string, cause publication.Cause) publication.Attempt {
 	return publication.Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
 }
 
 // tryPublish publishes one attempt and records the outcome. If mayRetry, a transient
 // error is returned instead, and the attempt stays queued.
-func (s *Service) tryPublish(ctx context.Context, c Connection, a publication.Attempt, mayRetry bool) (publication.Attempt, error) {
+func (s *Service) tryPublish(ctx context.Context, c Connection, a publication.Attempt, mayRetry bool) (publication.Attempt,
+	error,
+) {
 	a.AttemptedAt = store.Now()
 	a.Tries++
 	if err := s.publish(ctx, c, &a); err != nil {
@@ -180,14 +179,14 @@ func (s *Service) publish(ctx context.Context, c Connection, a *publication.Atte
 	pkg, err := s.Host.Tree(ctx, repo, commit.SHA, c.SkillPath)
 	if err != nil {
 		if report, ok := lint.Refused(err); ok {
-			a.Findings = findings.Of(c.SkillPath, report)
+			a.Findings = publication.FindingsOf(c.SkillPath, report)
 		}
 		return err
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
 	if entry.Type == registry.TypeSkill {
 		var refusal string
-		if a.Findings, refusal, err = findings.Check(ctx, c.SkillPath, pkg); err != nil {
+		if a.Findings, refusal, err = publication.CheckFolder(ctx, c.SkillPath, pkg); err != nil {
 			return err
 		}
 		if refusal != "" {
@@ -197,24 +196,24 @@ func (s *Service) publish(ctx context.Context, c Connection, a *publication.Atte
 	}
 	p := newPublication(c, *a, commit)
 	p.Package = pkg
-	if a.RefKind == refs.Branch && !c.PublishUnchanged {
+	if a.RefKind == publication.Branch && !c.PublishUnchanged {
 		// A push that leaves the folder as it was gives no version.
 		if p.Unless, err = publication.LastBranchVersion(ctx, s.DB, c.ID); err != nil {
 			return err
 		}
 	}
 	// For a tag the branch is only needed for the owners.
-	branch := refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}
-	if a.RefKind == refs.Branch {
+	branch := publication.Ref{Kind: publication.Branch, Name: c.DefaultBranch}
+	if a.RefKind == publication.Branch {
 		branch = a.Ref()
 	}
-	if a.RefKind == refs.Branch || s.Owners != nil {
+	if a.RefKind == publication.Branch || s.Owners != nil {
 		head, err := s.Host.Resolve(ctx, repo, branch.Full())
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		// Webhooks arrive in any order: an older commit must not become current.
-		p.Latest = a.RefKind == refs.Branch && head.SHA == commit.SHA
+		p.Latest = a.RefKind == publication.Branch && head.SHA == commit.SHA
 		if s.Owners != nil && head.SHA != "" {
 			if err := s.readOwners(ctx, c, repo, head.SHA); err != nil {
 				return err
@@ -233,7 +232,7 @@ func newPublication(c Connection, a publication.Attempt, commit host.Commit) reg
 		OrgID: c.OrgID, UserID: c.CreatedBy, ChosenBy: c.ChosenBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
 		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
 		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA,
-		SourcePath: c.SkillPath, AnyVersion: a.Cause == publication.BySync && a.RefKind == refs.Branch,
+		SourcePath: c.SkillPath, AnyVersion: a.Cause == publication.BySync && a.RefKind == publication.Branch,
 	}
 	if a.Cause == publication.BySync {
 		p.Source = registry.FromRepohostDirect

@@ -18,9 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // mapFS is a folder with the files.
@@ -64,7 +63,7 @@ func TestPushAndTag(t *testing.T) {
 		sha := work.Push("Say more\n\nbecause", skillFiles("One."))
 		w.hook("d1", "acme/deploy", "refs/heads/main", sha)
 		w.Settle()
-		pre := refs.Prerelease(sha)
+		pre := publication.Prerelease(sha)
 		got := c.versions(entry)[pre]
 		want := object{
 			"source": "repohost", "source_ref": sha, "source_repo": "acme/deploy", "change_summary": "Say more",
@@ -179,7 +178,7 @@ func TestOutOfOrderAndForced(t *testing.T) {
 	w.Settle()
 	w.hook("d1", "acme/deploy", "refs/heads/main", first)
 	w.Settle()
-	if got := c.current(entry); got != refs.Prerelease(second) || len(c.versions(entry)) != 3 {
+	if got := c.current(entry); got != publication.Prerelease(second) || len(c.versions(entry)) != 3 {
 		t.Errorf("current is %s of %d versions, want the second commit's of 3", got, len(c.versions(entry)))
 	}
 	work.Git("reset", "--quiet", "--hard", first)
@@ -187,7 +186,7 @@ func TestOutOfOrderAndForced(t *testing.T) {
 	work.Git("push", "--quiet", "--force", "origin", "main")
 	w.hook("d3", "acme/deploy", "refs/heads/main", third)
 	w.Settle()
-	if got := c.current(entry); got != refs.Prerelease(third) {
+	if got := c.current(entry); got != publication.Prerelease(third) {
 		t.Errorf("current is %s, want the forced commit's", got)
 	}
 }
@@ -286,17 +285,17 @@ func TestSync(t *testing.T) {
 		got := c.sync(connection)
 		group := connection[strings.LastIndex(connection, "-")+1:]
 		want := object{
-			"connection_id": connection, "status": "published", "version": refs.Prerelease(sha), "source_ref": sha,
+			"connection_id": connection, "status": "published", "version": publication.Prerelease(sha), "source_ref": sha,
 			"write_back_status": "disabled", "check_run_id": nil, "status_context": "whetstone/publish/" + group[:8], "trigger": "sync",
-			"message": "Published version " + refs.Prerelease(sha) + " from " + sha[:7], "published_at": got["published_at"],
+			"message": "Published version " + publication.Prerelease(sha) + " from " + sha[:7], "published_at": got["published_at"],
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got["published_at"] == nil {
 			t.Errorf("first (- want, + got):\n%s", diff)
 		}
-		if v := c.versions(entry)[refs.Prerelease(sha)]; v["source"] != "repohost-direct" {
+		if v := c.versions(entry)[publication.Prerelease(sha)]; v["source"] != "repohost-direct" {
 			t.Errorf("source is %v, want repohost-direct", v["source"])
 		}
-		if got := c.sync(connection); got["status"] != "unchanged" || got["version"] != refs.Prerelease(sha) {
+		if got := c.sync(connection); got["status"] != "unchanged" || got["version"] != publication.Prerelease(sha) {
 			t.Errorf("again: got %v", got)
 		}
 		work.Push("outside", map[string]string{".skillignore": "*.txt\n"})
@@ -336,7 +335,7 @@ func TestReconcile(t *testing.T) {
 		work.Git("tag", "unrelated")
 		work.Git("push", "--quiet", "--tags")
 		w.reconcile()
-		want := []string{"0.0.0-repohost.0000000", refs.Prerelease(sha), "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"}
+		want := []string{"0.0.0-repohost.0000000", publication.Prerelease(sha), "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"}
 		slices.Sort(want)
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.versions(entry)))); diff != "" {
 			t.Errorf("versions (- want, + got):\n%s", diff)
@@ -369,7 +368,7 @@ func TestLease(t *testing.T) {
 		w, _, _, _, id := connected(t, db, nil)
 		acquire := func(want bool) (renew func(want bool), release func()) {
 			t.Helper()
-			l, acquired, err := lease.Acquire(t.Context(), w.DB, lease.Connections, id)
+			l, acquired, err := repohost.AcquireLease(t.Context(), w.DB, repohost.Connections, id)
 			if err != nil || acquired != want {
 				t.Errorf("acquired %t, %v, want %t", acquired, err, want)
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // ReconcileDue enqueues the reconciliation of every connection that is due. It compares
@@ -114,7 +113,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 func missingAttempts(c Connection, found host.Refs,
 	known map[publication.At]publication.Status,
 ) (attempts []publication.Attempt, queued bool) {
-	add := func(r refs.Ref, commit string) {
+	add := func(r publication.Ref, commit string) {
 		status, attempted := known[publication.At{Ref: r, Commit: commit}]
 		queued = queued || status == publication.Queued
 		if !attempted {
@@ -122,14 +121,14 @@ func missingAttempts(c Connection, found host.Refs,
 		}
 	}
 	if head := found.Heads[c.DefaultBranch]; head != "" {
-		add(refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
+		add(publication.Ref{Kind: publication.Branch, Name: c.DefaultBranch}, head)
 	}
 	tags, err := c.tags()
 	if err != nil || !c.AutoPublish {
 		return attempts, queued
 	}
 	for _, name := range tags.Select(found.Tags) {
-		add(refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
+		add(publication.Ref{Kind: publication.Tag, Name: name}, found.Tags[name])
 	}
 	return attempts, queued
 }

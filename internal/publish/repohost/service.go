@@ -76,11 +76,6 @@ func (s *Service) SetMode(ctx context.Context, orgID string, m Mode) error {
 	})
 }
 
-// Installations returns the organisation's installations, oldest first.
-func (s *Service) Installations(ctx context.Context, orgID string) ([]Installation, error) {
-	return installationsOfOrg(ctx, s.DB, orgID)
-}
-
 // Bind stores or updates an installation of its organisation. The organisation must hold
 // the claim on the account, or be entitled to claim it, and the code host must confirm
 // that the installation is the account's. Anything else is fault.Conflict. A nil Token

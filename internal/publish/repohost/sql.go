@@ -49,7 +49,8 @@ func scanInstallation(row store.Row) (i Installation, err error) {
 // keepToken keeps the stored token if the account is the same.
 func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepToken bool) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, token,
+		INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type,
+			suspended, token,
 			created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
 		ON CONFLICT (installation_id) DO UPDATE SET account_login = excluded.account_login, account_key = excluded.account_key,
@@ -70,8 +71,9 @@ func deleteUnclaimed(ctx context.Context, tx *store.Tx, i Installation) error {
 	return err
 }
 
-func installationsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Installation, error) {
-	rows, err := q.Query(ctx, `
+// Installations returns the organisation's installations, oldest first.
+func (s *Service) Installations(ctx context.Context, orgID string) ([]Installation, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 ORDER BY i.id`, orgID)
 	return store.All(rows, err, scanInstallation)
 }
@@ -127,8 +129,10 @@ func insertConnection(ctx context.Context, q store.Querier, c Connection) error 
 	_, err := q.Exec(ctx, `
 		INSERT INTO repohost_connections (id, org_id, entry_id, entry_name, installation_id, repo_id, repo_full_name, repo_key,
 			default_branch, skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at,
-			configured_at, held_until, publish_unchanged, open_issues, host_default, pull_requests, codeowners, chosen_by, chosen_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0, $16, $17, $18, $19, $20, $14, $15)`,
+			configured_at, held_until, publish_unchanged, open_issues, host_default, pull_requests, codeowners,
+				chosen_by, chosen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0, $16, $17, $18, $19,
+			$20, $14, $15)`,
 		c.ID, c.OrgID, c.EntryID, c.EntryName, c.InstallationID, c.RepoID, c.RepoFullName, repoKey(c.RepoFullName),
 		c.DefaultBranch, c.SkillPath, c.AutoPublish, c.WriteBackEnabled, c.TagPattern, c.CreatedBy, store.Micros(c.CreatedAt),
 		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests, c.Codeowners)
@@ -139,7 +143,8 @@ func updateConnection(ctx context.Context, q store.Querier, c Connection) error 
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_connections SET repo_full_name = $2, repo_key = $3, default_branch = $4, skill_path = $5,
 			auto_publish = $6, write_back_enabled = $7, tag_pattern = $8, updated_at = $9, configured_at = $10,
-			publish_unchanged = $11, open_issues = $12, host_default = $13, pull_requests = $14, codeowners = $15, chosen_by = $16,
+			publish_unchanged = $11, open_issues = $12, host_default = $13, pull_requests = $14, codeowners = $15,
+				chosen_by = $16,
 			chosen_at = $17
 		WHERE id = $1`, c.ID, c.RepoFullName, repoKey(c.RepoFullName), c.DefaultBranch, c.SkillPath, c.AutoPublish,
 		c.WriteBackEnabled, c.TagPattern, store.Micros(c.UpdatedAt), store.Micros(c.ConfiguredAt),
@@ -203,7 +208,8 @@ func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Dur
 	d := tx.Dialect()
 	const (
 		at, every = `CAST($1 AS BIGINT)`, `CAST($2 AS BIGINT)`
-		last      = `COALESCE((SELECT MAX(a.queued_at) FROM repohost_attempts a WHERE a.connection_id = repohost_connections.id), 0)`
+		last      = `COALESCE((SELECT MAX(a.queued_at) FROM repohost_attempts a
+			WHERE a.connection_id = repohost_connections.id), 0)`
 	)
 	idle := `(` + at + ` - ` + d.Greatest(`updated_at`, last) + `)`
 	rows, err := tx.Query(ctx, `

@@ -11,9 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // Limits of a sync, which a person waits for.
@@ -54,7 +52,7 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ p
 		return c, publication.Attempt{}, err
 	}
 	// A worker may be publishing for the connection; wait for its turn to end.
-	held, err := lease.Wait(ctx, s.DB, id)
+	held, err := WaitForLease(ctx, s.DB, id)
 	if err != nil {
 		return c, publication.Attempt{}, err
 	}
@@ -86,12 +84,12 @@ func newSyncResult(c Connection, status publication.Status, message string) publ
 // syncRefs publishes the head of the branch and the newest tags now, and leaves older
 // tags to a job.
 func (s *Service) syncRefs(
-	ctx context.Context, c Connection, found host.Refs, known map[publication.At]publication.Status, held *lease.Lease,
+	ctx context.Context, c Connection, found host.Refs, known map[publication.At]publication.Status, held *Lease,
 ) (publication.Attempt, error) {
 	set, problem := c.tags()
 	// Tags that were published at this commit need no attempt.
 	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
-		status := known[publication.At{Ref: refs.Ref{Kind: refs.Tag, Name: name}, Commit: found.Tags[name]}]
+		status := known[publication.At{Ref: publication.Ref{Kind: publication.Tag, Name: name}, Commit: found.Tags[name]}]
 		return status == publication.Done || status == publication.Unchanged
 	})
 	later := tags[:max(0, len(tags)-inlineTags)]
@@ -102,7 +100,7 @@ func (s *Service) syncRefs(
 		c.DefaultBranch))
 	failed := 0
 	if head := found.Heads[c.DefaultBranch]; head != "" {
-		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
+		a, err := s.syncOne(ctx, c, publication.Ref{Kind: publication.Branch, Name: c.DefaultBranch}, head)
 		if err != nil {
 			return a, err
 		}
@@ -110,9 +108,9 @@ func (s *Service) syncRefs(
 	}
 	for _, name := range tags[len(later):] {
 		if renewed, err := held.Renew(ctx); err != nil || !renewed { // a sync may outlast the TTL
-			return result, cmp.Or(err, lease.ErrPublishing())
+			return result, cmp.Or(err, errPublishing())
 		}
-		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
+		a, err := s.syncOne(ctx, c, publication.Ref{Kind: publication.Tag, Name: name}, found.Tags[name])
 		if err != nil {
 			return a, err
 		}
@@ -137,7 +135,7 @@ func (s *Service) syncRefs(
 func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
 	attempts := make([]publication.Attempt, len(tags))
 	for i, name := range tags {
-		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], publication.BySync)
+		attempts[i] = newAttempt(c, publication.Ref{Kind: publication.Tag, Name: name}, found.Tags[name], publication.BySync)
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := c.recordAudit(ctx, tx, "repohost.connection.sync"); err != nil {
@@ -149,7 +147,9 @@ func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, 
 
 // syncOne publishes one ref now, through an attempt like any other, so that webhooks for
 // the same commit are deduplicated.
-func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a publication.Attempt, err error) {
+func (s *Service) syncOne(ctx context.Context, c Connection, r publication.Ref, commit string) (a publication.Attempt,
+	err error,
+) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, publication.BySync))
 		if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -67,7 +66,7 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 	w.service.SetBackoff([]time.Duration{time.Millisecond, time.Millisecond, time.Millisecond})
 	w.service.Register()
 	w.registry.Mount(w.API)
-	hostapi.API{Service: w.service}.Mount(w.API)
+	repohost.API{Service: w.service}.Mount(w.API)
 	return w
 }
 

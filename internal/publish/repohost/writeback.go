@@ -11,8 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
@@ -21,7 +19,7 @@ import (
 // was published.
 func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	defer fault.Wrap(&err, "write back attempt %s", attemptID)
-	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
+	held, acquired, err := AcquireLease(ctx, s.DB, LeaseAttempts, attemptID)
 	if err != nil {
 		return err
 	}
@@ -35,7 +33,7 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 		return err
 	}
 	if !acquired {
-		return jobs.Snooze(lease.Poll)
+		return jobs.Snooze(LeasePoll)
 	}
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
@@ -176,7 +174,7 @@ func (s *Service) checkRun(c Connection, a publication.Attempt, report Report) h
 	check := host.Check{
 		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: report.URL,
 		Conclusion: report.Conclusion, Title: report.Title, Summary: report.Summary, CompletedAt: store.Now(),
-		Annotations: append(findings.Annotations(a.Findings), report.Annotations...),
+		Annotations: append(publication.Annotations(a.Findings), report.Annotations...),
 	}
 	if report.GateID != "" {
 		check.ExternalID += "/" + report.GateID

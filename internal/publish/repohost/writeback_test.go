@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 // hub is a world on GitHub with a connected repository whose results are
@@ -92,7 +92,7 @@ func TestWriteBack(t *testing.T) {
 			Description: "Whetstone reads the commit", TargetURL: apptest.PublicURL + "/registry/" + h.entry,
 		}, {
 			FullName: "acme/deploy", SHA: sha, State: "success", Context: h.context(),
-			Description: "Published version " + refs.Prerelease(sha) + " from " + sha[:7], TargetURL: apptest.PublicURL + "/registry/" + h.entry,
+			Description: "Published version " + publication.Prerelease(sha) + " from " + sha[:7], TargetURL: apptest.PublicURL + "/registry/" + h.entry,
 		}}
 		if diff := cmp.Diff(want, h.github.Statuses()); diff != "" {
 			t.Errorf("statuses (- want, + got):\n%s", diff)

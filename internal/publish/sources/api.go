@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -77,13 +78,13 @@ type listInput struct {
 	SkillID string `query:"skill_id" format:"uuid"`
 }
 
-func (s *Service) handleList(ctx context.Context, in listInput) ([]ItemOutput, error) {
+func (s *Service) handleList(ctx context.Context, in listInput) ([]api.ListedSource, error) {
 	f := Filter{Type: in.Type}
 	if in.SkillID != "" {
 		f.SkillID = *canonicalID(&in.SkillID)
 	}
 	found, err := s.List(ctx, access.From(ctx).OrgID, f)
-	out := make([]ItemOutput, len(found))
+	out := make([]api.ListedSource, len(found))
 	for i, src := range found {
 		out[i] = newItemOutput(src)
 	}
@@ -91,22 +92,14 @@ func (s *Service) handleList(ctx context.Context, in listInput) ([]ItemOutput, e
 }
 
 type createInput struct {
-	Body struct {
-		Type           Type    `json:"type" enum:"upload,repohost"`
-		Label          string  `json:"label" doc:"1 to 200 characters"`
-		SkillID        *string `json:"skill_id,omitempty" format:"uuid" doc:"The skill that the source is measured as"`
-		InstallationID int64   `json:"installation_id,omitempty" doc:"Required for repohost, as is repo_full_name"`
-		RepoFullName   string  `json:"repo_full_name,omitempty" example:"acme/skills"`
-		DefaultBranch  string  `json:"default_branch,omitempty" doc:"main when omitted"`
-		SkillPath      string  `json:"skill_path,omitempty" doc:"Folder of the skill in the repository; . when omitted"`
-	}
+	Body api.NewSource
 }
 
 // handleCreate ignores the repository of an upload source.
-func (s *Service) handleCreate(ctx context.Context, in createInput) (SourceOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in createInput) (api.Source, error) {
 	b := in.Body
 	src, err := s.Create(ctx, access.From(ctx), NewSource{
-		Label: b.Label, Type: b.Type, SkillID: canonicalID(b.SkillID),
+		Label: b.Label, Type: Type(b.Type), SkillID: canonicalID(b.SkillID),
 		Repo: &Repo{b.InstallationID, b.RepoFullName, b.DefaultBranch, b.SkillPath},
 	})
 	return newSourceOutput(src), err
@@ -122,14 +115,8 @@ func canonicalID(id *string) *string {
 	return &bare
 }
 
-// uploadOutput has the source and its new or unchanged snapshot.
-type uploadOutput struct {
-	SourceOutput
-	TakenOutput
-}
-
 // handleUpload creates a source, or adds a snapshot to the one in the form.
-func (s *Service) handleUpload(ctx context.Context, in uploadInput) (out uploadOutput, err error) {
+func (s *Service) handleUpload(ctx context.Context, in uploadInput) (out api.UploadedSource, err error) {
 	f, err := in.fields()
 	if err != nil {
 		return out, err
@@ -145,18 +132,15 @@ func (s *Service) handleUpload(ctx context.Context, in uploadInput) (out uploadO
 	} else {
 		r, err = s.AddSnapshot(ctx, access.From(ctx), f.sourceID, pkg)
 	}
-	return uploadOutput{newSourceOutput(r.Source), newTakenOutput(r)}, err
+	return api.UploadedSource{Source: newSourceOutput(r.Source), TakenSnapshot: newTakenOutput(r)}, err
 }
 
 type updateInput struct {
 	SourcePath
-	Body struct {
-		Label   *string `json:"label,omitempty" doc:"1 to 200 characters"`
-		SkillID *string `json:"skill_id,omitempty" doc:"The skill that the source is measured as; empty unlinks it"`
-	}
+	Body api.SourceChange
 }
 
-func (s *Service) handleUpdate(ctx context.Context, in updateInput) (SourceOutput, error) {
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (api.Source, error) {
 	src, err := s.Update(ctx, access.From(ctx), in.ID, Change{in.Body.Label, in.Body.SkillID})
 	return newSourceOutput(src), err
 }
@@ -165,7 +149,7 @@ func (s *Service) handleDelete(ctx context.Context, in SourcePath) (httpapi.None
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.ID)
 }
 
-func (s *Service) handleSync(ctx context.Context, in SourcePath) (TakenOutput, error) {
+func (s *Service) handleSync(ctx context.Context, in SourcePath) (api.TakenSnapshot, error) {
 	r, err := s.Sync(ctx, access.From(ctx), in.ID)
 	return newTakenOutput(r), err
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	public "github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources/sourcestest"
@@ -37,13 +38,13 @@ func TestPublicClient(t *testing.T) {
 		if again.Snapshot.ID != made.Snapshot.ID {
 			t.Errorf("the same content is the snapshot %s and %s", made.Snapshot.ID, again.Snapshot.ID)
 		}
-		repo, err := c.CreateSource(ctx, public.NewSource{Type: "repohost", Label: "theirs", InstallationID: 1, RepoFullName: "a/b"})
+		repo, err := c.CreateSource(ctx, api.NewSource{Type: "repohost", Label: "theirs", InstallationID: 1, RepoFullName: "a/b"})
 		must(err)
 		ada.Bind(1, "a")
 		commit := w.Repos.Create("a/b").Push("first", map[string]string{"SKILL.md": skillText})
 		synced, err := c.SyncSource(ctx, repo.ID)
 		must(err)
-		if synced.Snapshot.CommitSHA != commit {
+		if synced.Snapshot.CommitSHA == nil || *synced.Snapshot.CommitSHA != commit {
 			t.Errorf("sync %+v", synced)
 		}
 		listed, err := c.Sources(ctx, "repohost")

@@ -250,18 +250,6 @@ type Filter struct {
 	SkillID string
 }
 
-// List returns the organisation's sources, newest first, without the temporary types
-// unless the filter asks for one.
-func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Source, error) {
-	return sourcesOfOrg(ctx, s.DB, orgID, f)
-}
-
-// EverLinked returns the ids of all sources that were ever linked to a skill, including
-// deleted ones. Gates use it, so that unlinking a source doesn't hide its history.
-func (s *Service) EverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
-	return sourcesEverLinked(ctx, q, orgID, skillID)
-}
-
 // Exists is Get in a transaction, for callers that only need the error.
 func (s *Service) Exists(ctx context.Context, q store.Querier, orgID, id string) error {
 	_, err := sourceOfOrg(ctx, q, orgID, id, "")
@@ -279,22 +267,6 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Source, error) {
 // changed under this lock.
 func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
 	return lockSource(ctx, tx, orgID, id)
-}
-
-// Linked returns the organisation's sources that are linked to a skill.
-func (s *Service) Linked(ctx context.Context, orgID string) ([]Source, error) {
-	return linkedSources(ctx, s.DB, orgID)
-}
-
-// Stale returns up to limit sources of all organisations that are linked to a skill and
-// whose suggestions are older than before, oldest first.
-func (s *Service) Stale(ctx context.Context, before time.Time, limit int) ([]Source, error) {
-	return staleSources(ctx, s.DB, before, limit)
-}
-
-// HasLinked reports whether the organisation has any source that's linked to a skill.
-func (s *Service) HasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
-	return hasLinked(ctx, q, orgID)
 }
 
 // SetSuggestedAt advances the watermark of a locked source: its suggestions reflect the

@@ -290,20 +290,6 @@ func (s *Service) snapshotIn(ctx context.Context, src Source, snapshotID string)
 	return snapshotByID(ctx, s.DB, src, snapshotID)
 }
 
-// Previous returns the snapshot that the given one replaced. The first one has none:
-// fault.NotFound.
-func (s *Service) Previous(ctx context.Context, snapshot Snapshot) (Snapshot, error) {
-	return snapshotBefore(ctx, s.DB, snapshot)
-}
-
-// Current returns the current snapshots of the organisation's sources, by source id.
-// Sources without one are left out.
-func (s *Service) Current(
-	ctx context.Context, q store.Querier, orgID string, sourceIDs []string,
-) (map[string]Snapshot, error) {
-	return currentSnapshots(ctx, q, orgID, sourceIDs)
-}
-
 // OpenSnapshot opens the archive of a snapshot; the caller closes the package.
 func (s *Service) OpenSnapshot(ctx context.Context, snapshot Snapshot) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of snapshot %s", snapshot.ID)

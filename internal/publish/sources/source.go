@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
@@ -74,11 +75,7 @@ type Snapshot struct {
 }
 
 // A File is one file of a snapshot.
-type File struct {
-	Path   string `json:"path" example:"scripts/run.sh"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"`
-}
+type File = api.SnapshotFile
 
 // A Report is the result of linting a snapshot.
 type Report struct {

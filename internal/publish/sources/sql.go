@@ -51,32 +51,35 @@ func sourceByID(ctx context.Context, q store.Querier, id, suffix string) (Source
 	return store.One(rows, err, "Cloud source", scanSource)
 }
 
-// sourcesOfOrg sorts by id, which is ordered by creation time.
-func sourcesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Source, error) {
-	rows, err := q.Query(ctx, `
+// List returns the organisation's sources, newest first, without the temporary types
+// unless the filter asks for one. Ids are ordered by creation time.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Source, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources
-		WHERE org_id = $1 AND ($2 = '' AND source_type NOT IN ('pull', 'candidate') OR source_type = $2) AND ($3 = '' OR skill_id = $3)
+		WHERE org_id = $1 AND ($2 = '' AND source_type NOT IN ('pull', 'candidate') OR source_type = $2) AND ($3 = ''
+			OR skill_id = $3)
 		ORDER BY id DESC`, orgID, f.Type, f.SkillID)
 	return store.All(rows, err, scanSource)
 }
 
-func hasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
+// HasLinked reports whether the organisation has any source that's linked to a skill.
+func (s *Service) HasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT 1 FROM cloud_sources WHERE org_id = $1 AND skill_id IS NOT NULL LIMIT 1`, orgID)
 	found, err := store.All(rows, err, store.Value[int])
 	return len(found) > 0, err
 }
 
-// linkedSources returns the organisation's sources that are linked to a skill.
-func linkedSources(ctx context.Context, q store.Querier, orgID string) ([]Source, error) {
-	rows, err := q.Query(ctx, `
+// Linked returns the organisation's sources that are linked to a skill.
+func (s *Service) Linked(ctx context.Context, orgID string) ([]Source, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources WHERE org_id = $1 AND skill_id IS NOT NULL ORDER BY id`, orgID)
 	return store.All(rows, err, scanSource)
 }
 
-// staleSources returns linked sources of all organisations whose suggestions are older
-// than before, oldest first.
-func staleSources(ctx context.Context, q store.Querier, before time.Time, limit int) ([]Source, error) {
-	rows, err := q.Query(ctx, `
+// Stale returns up to limit sources of all organisations that are linked to a skill and
+// whose suggestions are older than before, oldest first.
+func (s *Service) Stale(ctx context.Context, before time.Time, limit int) ([]Source, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources WHERE suggested_at < $1 AND skill_id IS NOT NULL
 		ORDER BY suggested_at, id LIMIT $2`, store.Micros(before), limit)
 	return store.All(rows, err, scanSource)
@@ -104,13 +107,14 @@ func insertLink(ctx context.Context, q store.Querier, s Source) error {
 		return nil
 	}
 	_, err := q.Exec(ctx, `
-		INSERT INTO source_links (org_id, skill_id, source_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, s.OrgID, s.SkillID, s.ID)
+		INSERT INTO source_links (org_id, skill_id, source_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, s.OrgID,
+		s.SkillID, s.ID)
 	return err
 }
 
-// sourcesEverLinked returns the ids of all sources, including deleted ones, that were
-// ever linked to a skill.
-func sourcesEverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
+// EverLinked returns the ids of all sources that were ever linked to a skill, including
+// deleted ones. Gates use it, so that unlinking a source doesn't hide its history.
+func (s *Service) EverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT source_id FROM source_links WHERE org_id = $1 AND skill_id = $2 ORDER BY source_id`, orgID, skillID)
 	return store.All(rows, err, store.Value[string])
@@ -203,8 +207,11 @@ func snapshotsOf(ctx context.Context, q store.Querier, src Source, limit int) ([
 	return store.All(rows, err, scanSnapshot)
 }
 
-// currentSnapshots returns the current snapshots of sources, by source id.
-func currentSnapshots(ctx context.Context, q store.Querier, orgID string, sourceIDs []string) (map[string]Snapshot, error) {
+// Current returns the current snapshots of the organisation's sources, by source id.
+// Sources without one are left out.
+func (s *Service) Current(
+	ctx context.Context, q store.Querier, orgID string, sourceIDs []string,
+) (map[string]Snapshot, error) {
 	all := map[string]Snapshot{}
 	if len(sourceIDs) == 0 {
 		return all, nil
@@ -212,7 +219,8 @@ func currentSnapshots(ctx context.Context, q store.Querier, orgID string, source
 	in, list := q.Dialect().In("$2", sourceIDs)
 	rows, err := q.Query(ctx, `
 		SELECT `+snapshotColumns+` FROM source_snapshots
-		WHERE org_id = $1 AND id IN (SELECT c.current_snapshot_id FROM cloud_sources c WHERE c.org_id = $1 AND c.id`+in+`)`, orgID, list)
+		WHERE org_id = $1 AND id IN (SELECT c.current_snapshot_id FROM cloud_sources c WHERE c.org_id = $1
+			AND c.id`+in+`)`, orgID, list)
 	found, err := store.All(rows, err, scanSnapshot)
 	for _, s := range found {
 		all[s.SourceID] = s
@@ -220,11 +228,12 @@ func currentSnapshots(ctx context.Context, q store.Querier, orgID string, source
 	return all, err
 }
 
-// snapshotBefore returns the snapshot that the given one replaced.
-func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot, error) {
-	rows, err := q.Query(ctx, `
+// Previous returns the snapshot that the given one replaced. The first one has none:
+// fault.NotFound.
+func (s *Service) Previous(ctx context.Context, snapshot Snapshot) (Snapshot, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND created_at < $3
-		ORDER BY created_at DESC, id DESC LIMIT 1`, s.OrgID, s.SourceID, store.Micros(s.CreatedAt))
+		ORDER BY created_at DESC, id DESC LIMIT 1`, snapshot.OrgID, snapshot.SourceID, store.Micros(snapshot.CreatedAt))
 	return store.One(rows, err, "Earlier snapshot", scanSnapshot)
 }
 

@@ -111,15 +111,9 @@ type TeamPath struct {
 	ID string `path:"id" format:"uuid"`
 }
 
-// detailOutput is a team with its members, also the reply to changing them.
-type detailOutput struct {
-	Team    api.Team    `json:"team"`
-	Members []api.Owner `json:"members" nullable:"false" doc:"By address"`
-}
-
-func (s *Service) handleGet(ctx context.Context, in TeamPath) (detailOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in TeamPath) (api.TeamDetail, error) {
 	t, members, err := s.Get(ctx, access.From(ctx).OrgID, in.ID)
-	return detailOutput{newTeamOutput(t), newPeopleOutput(members)}, err
+	return api.TeamDetail{Team: newTeamOutput(t), Members: newPeopleOutput(members)}, err
 }
 
 type updateInput struct {
@@ -146,9 +140,9 @@ type setMembersInput struct {
 	}
 }
 
-func (s *Service) handleSetMembers(ctx context.Context, in setMembersInput) (detailOutput, error) {
+func (s *Service) handleSetMembers(ctx context.Context, in setMembersInput) (api.TeamDetail, error) {
 	t, members, err := s.SetMembers(ctx, access.From(ctx).OrgID, in.ID, in.Body.Users)
-	return detailOutput{newTeamOutput(t), newPeopleOutput(members)}, err
+	return api.TeamDetail{Team: newTeamOutput(t), Members: newPeopleOutput(members)}, err
 }
 
 // memberPath is the path of one membership.
@@ -157,9 +151,9 @@ type memberPath struct {
 	UserID string `path:"user_id" format:"uuid"`
 }
 
-func (s *Service) handleAddMember(ctx context.Context, in memberPath) (detailOutput, error) {
+func (s *Service) handleAddMember(ctx context.Context, in memberPath) (api.TeamDetail, error) {
 	t, members, err := s.AddMembers(ctx, access.From(ctx).OrgID, in.ID, in.UserID)
-	return detailOutput{newTeamOutput(t), newPeopleOutput(members)}, err
+	return api.TeamDetail{Team: newTeamOutput(t), Members: newPeopleOutput(members)}, err
 }
 
 func (s *Service) handleRemoveMember(ctx context.Context, in memberPath) (httpapi.None, error) {

@@ -33,7 +33,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, name, description
 		return t, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		n, err := countTeams(ctx, tx, c.OrgID)
+		n, err := listed.Count(ctx, tx, c.OrgID)
 		if err != nil {
 			return err
 		}
@@ -59,12 +59,7 @@ func (t *Team) explain(err error) error {
 
 // List returns a page of an organisation's teams, by slug, and how many there are.
 func (s *Service) List(ctx context.Context, orgID string, p store.Page) ([]Team, int, error) {
-	total, err := countTeams(ctx, s.DB, orgID)
-	if err != nil {
-		return nil, 0, err
-	}
-	all, err := teamsOfOrg(ctx, s.DB, orgID, p)
-	return all, total, err
+	return listed.Page(ctx, s.DB, p, orgID)
 }
 
 // Get returns a team of an organisation and its members, by address.

@@ -38,18 +38,9 @@ func deleteTeam(ctx context.Context, tx *store.Tx, t Team) error {
 	return err
 }
 
-func countTeams(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM teams WHERE org_id = $1`, orgID)
-	return store.One(rows, err, "Teams", store.Value[int])
-}
-
-var sorts = store.Sorting{"name": "lower(t.name)", "created_at": "t.created_at"}
-
-func teamsOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Team, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+teamColumns+` FROM teams t WHERE t.org_id = $1`+sorts.By(p.Sort, `t.slug`)+` LIMIT $2 OFFSET $3`,
-		orgID, p.Limit, p.Offset)
-	return store.All(rows, err, scanTeam)
+var listed = store.List[Team]{
+	Columns: teamColumns, From: `FROM teams t WHERE t.org_id = $1`, Order: `t.slug`, Scan: scanTeam,
+	Sorts: store.Sorting{"name": "lower(t.name)", "created_at": "t.created_at"},
 }
 
 // teamByID takes the lock clause of its query: "" or e.g. Dialect.ForUpdate.
@@ -133,8 +124,7 @@ func repeat[T any](v T, n int) []T {
 // countOwned counts ownerships set by hand; those by CODEOWNERS files aren't stored per
 // team.
 func countOwned(ctx context.Context, q store.Querier, t Team) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM entry_owners WHERE org_id = $1 AND team_id = $2`, t.OrgID, t.ID)
-	return store.One(rows, err, "Owners", store.Value[int])
+	return store.Count(ctx, q, `FROM entry_owners WHERE org_id = $1 AND team_id = $2`, t.OrgID, t.ID)
 }
 
 // manualUsers returns the people set as owners by hand, without removed users.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -38,19 +39,11 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type answerOutput struct {
-	UserID   string   `json:"user_id" format:"uuid"`
-	Name     string   `json:"name" example:"Ada"`
-	Decision Decision `json:"decision" enum:"approve,reject,comment"`
-	Comment  *string  `json:"comment"`
-	// Counts is computed at each request. It isn't stored, because roles and policies change.
-	Counts    bool         `json:"counts" doc:"The approval counts, or the rejection blocks: false once the person may not approve any more"`
-	CreatedAt httpapi.Time `json:"created_at"`
-	Review    *HostReview  `json:"review" doc:"The review on the code host that is the decision; null if it was made here"`
-}
-
-func newAnswerOutput(a Answer) answerOutput {
-	return answerOutput{a.User.ID, a.Who(), a.Decision, a.Comment, a.Counts, httpapi.Time(a.CreatedAt), a.Review}
+func newAnswerOutput(a Answer) api.Approval {
+	return api.Approval{
+		UserID: a.User.ID, Name: a.Who(), Decision: string(a.Decision), Comment: a.Comment, Counts: a.Counts,
+		CreatedAt: httpapi.Time(a.CreatedAt), Review: a.Review,
+	}
 }
 
 // Who is the name of the person. Members without a name are called by their address, which
@@ -62,27 +55,12 @@ func (a Answer) Who() string {
 	return cmp.Or(a.User.Name, a.User.Email)
 }
 
-// Needed, Given and Rejected are computed anew at each request.
-type reviewOutput struct {
-	EntryID      string         `json:"entry_id" format:"uuid"`
-	Version      string         `json:"version" example:"1.3.0"`
-	State        registry.State `json:"state" enum:"candidate,published,withdrawn"`
-	Needed       int            `json:"needed" doc:"Approvals that the policy asks for"`
-	Given        int            `json:"given" doc:"Approvals that count"`
-	Rejected     int            `json:"rejected" doc:"Rejections that count; each blocks the version"`
-	SelfApproval bool           `json:"self_approval"`
-	WaitsFor     *string        `json:"waits_for" doc:"What keeps the candidate from becoming current; null if nothing does"`
-	Approvals    []answerOutput `json:"approvals" nullable:"false" doc:"The decision of each person, oldest first"`
-	Conversation []answerOutput `json:"conversation" nullable:"false" doc:"All comments, also those of decisions that were replaced"`
-	PullRequest  *PullFound     `json:"pull_request" doc:"The pull request whose reviews count, and which of them do not; null if none is known"`
-}
-
 // Decisions appear in approvals; each with a comment also in conversation, even if it was
 // replaced.
-func newReviewOutput(r Review) reviewOutput {
-	out := reviewOutput{
-		EntryID: r.Entry.ID, Version: r.Version.Version, State: r.Version.State, Needed: r.Needed, Given: r.Given,
-		Rejected: r.Rejected, SelfApproval: r.SelfApproval, Approvals: []answerOutput{}, Conversation: []answerOutput{},
+func newReviewOutput(r Review) api.VersionReview {
+	out := api.VersionReview{
+		EntryID: r.Entry.ID, Version: r.Version.Version, State: string(r.Version.State), Needed: r.Needed, Given: r.Given,
+		Rejected: r.Rejected, SelfApproval: r.SelfApproval, Approvals: []api.Approval{}, Conversation: []api.Approval{},
 		PullRequest: r.Pull,
 	}
 	if r.Waits != "" {
@@ -99,7 +77,7 @@ func newReviewOutput(r Review) reviewOutput {
 	return out
 }
 
-func (s *Service) handleGet(ctx context.Context, in registry.VersionPath) (reviewOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in registry.VersionPath) (api.VersionReview, error) {
 	r, err := s.Review(ctx, access.From(ctx).OrgID, in.ID, in.Version)
 	return newReviewOutput(r), err
 }
@@ -112,7 +90,7 @@ type answerInput struct {
 	}
 }
 
-func (s *Service) handleAnswer(ctx context.Context, in answerInput) (reviewOutput, error) {
+func (s *Service) handleAnswer(ctx context.Context, in answerInput) (api.VersionReview, error) {
 	r, err := s.Answer(ctx, access.From(ctx), in.ID, in.Version, in.Body.Decision, in.Body.Comment)
 	return newReviewOutput(r), err
 }
@@ -124,7 +102,7 @@ type commentInput struct {
 	}
 }
 
-func (s *Service) handleComment(ctx context.Context, in commentInput) (reviewOutput, error) {
+func (s *Service) handleComment(ctx context.Context, in commentInput) (api.VersionReview, error) {
 	r, err := s.AddComment(ctx, access.From(ctx), in.ID, in.Version, in.Body.Comment)
 	return newReviewOutput(r), err
 }
@@ -136,33 +114,20 @@ type overrideInput struct {
 	}
 }
 
-func (s *Service) handleOverride(ctx context.Context, in overrideInput) (reviewOutput, error) {
+func (s *Service) handleOverride(ctx context.Context, in overrideInput) (api.VersionReview, error) {
 	r, err := s.Override(ctx, access.From(ctx), in.ID, in.Version, in.Body.Reason)
 	return newReviewOutput(r), err
 }
 
-// It has no answers, so that the list costs one query and the checks of who may approve.
-type waitingRow struct {
-	EntryID  string       `json:"entry_id" format:"uuid"`
-	Name     string       `json:"name"`
-	Version  string       `json:"version" example:"1.3.0"`
-	Current  *string      `json:"current" doc:"The version that it would replace; null for the first one"`
-	Needed   int          `json:"needed"`
-	Given    int          `json:"given"`
-	GateID   *string      `json:"gate_id" format:"uuid"`
-	PushedAt httpapi.Time `json:"pushed_at"`
-	PushedBy string       `json:"pushed_by" format:"uuid"`
-}
-
 type waitingOutput struct {
-	Waiting []waitingRow `json:"waiting" nullable:"false" doc:"At most 200"`
+	Waiting []api.WaitingCandidate `json:"waiting" nullable:"false" doc:"At most 200"`
 }
 
 func (s *Service) handleWaiting(ctx context.Context, _ httpapi.None) (waitingOutput, error) {
 	all, err := s.Waiting(ctx, access.From(ctx))
-	out := waitingOutput{Waiting: make([]waitingRow, len(all))}
+	out := waitingOutput{Waiting: make([]api.WaitingCandidate, len(all))}
 	for i, r := range all {
-		out.Waiting[i] = waitingRow{
+		out.Waiting[i] = api.WaitingCandidate{
 			EntryID: r.Entry.ID, Name: r.Entry.Name, Version: r.Version.Version, Needed: r.Needed, Given: r.Given,
 			GateID: r.Version.GateID, PushedAt: httpapi.Time(r.Version.PushedAt), PushedBy: r.Version.PushedBy,
 		}

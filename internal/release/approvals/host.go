@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -13,29 +14,14 @@ import (
 
 // A HostReview is a review of a pull request that approves a version. It is stored as
 // the API shows it.
-type HostReview struct {
-	Host       string `json:"host" example:"https://github.com"`
-	Repository string `json:"repository" example:"acme/skills"`
-	Number     int64  `json:"number" doc:"Of the pull request" example:"12"`
-	ReviewID   int64  `json:"review_id" doc:"The code host's"`
-	URL        string `json:"url" doc:"Of the review"`
-	Own        bool   `json:"own" doc:"The person opened the pull request, or wrote a commit of it: it counts only with self_approval"`
-}
+type HostReview = api.HostReview
 
 // A PullFound is what is known of the pull request that a version came from. It is stored as
 // the API shows it.
-type PullFound struct {
-	Number  int64     `json:"number" example:"12"`
-	URL     string    `json:"url"`
-	Problem string    `json:"problem" doc:"Why none of its reviews count; empty if they may"`
-	Ignored []Ignored `json:"ignored" nullable:"false" doc:"Approving reviews that do not count; at most 20"`
-}
+type PullFound = api.PullFound
 
 // An Ignored is a review that does not count.
-type Ignored struct {
-	Login  string `json:"login" doc:"The account's name on the code host"`
-	Reason string `json:"reason"`
-}
+type Ignored = api.IgnoredReview
 
 // A Sighting is the outcome of a look at the pull request of a candidate. Its Looks is a
 // version number for optimistic locking: a look takes minutes, and holds no lock.
@@ -44,7 +30,7 @@ type Sighting struct {
 	Found PullFound `json:"pull_request"`
 	// Digests are the digests of the skill's folder at commits, which never change: they
 	// are not read again. The key is commit and folder, e.g. "5f0c...:skills/pdf"; see
-	// hostreviews.
+	// HostReviews.
 	Digests map[string]string `json:"digests"`
 	// Approved are the reviews that approve, one of each member. It isn't stored; the approvals
 	// that follow from it are.
@@ -57,9 +43,9 @@ type MemberReview struct {
 	UserID, Email string
 }
 
-// same reports whether two are one review: a repository may have got another name. Host, number
+// sameReview reports whether two are one review: a repository may have got another name. Host, number
 // and id name a review. Own is compared, too, since it decides whether it counts.
-func (r HostReview) same(other HostReview) bool {
+func sameReview(r, other HostReview) bool {
 	return r.Host == other.Host && r.Number == other.Number && r.ReviewID == other.ReviewID && r.Own == other.Own
 }
 
@@ -91,7 +77,7 @@ func (s *Service) TakeReviews(
 	for _, a := range before.Standing() {
 		// An approval that was given here always stays. One by review stays while its review
 		// does.
-		stays := func(r MemberReview) bool { return r.UserID == a.User.ID && r.same(*a.Review) }
+		stays := func(r MemberReview) bool { return r.UserID == a.User.ID && sameReview(r.HostReview, *a.Review) }
 		if a.Review == nil || slices.ContainsFunc(seen.Approved, stays) {
 			decided[a.User.ID] = true
 			continue

@@ -145,7 +145,8 @@ func (s *Service) MayAnswer(ctx context.Context, q store.Querier, c access.Calle
 	if ok, err := s.Approvers.MayApprove(ctx, q, r.Entry.ID, c); err != nil {
 		return err
 	} else if !ok {
-		return fault.New(fault.Denied, "You may not approve versions of %s: its owners may, or admins if it has none", r.Entry.Name)
+		return fault.New(fault.Denied, "You may not approve versions of %s: its owners may, or admins if it has none",
+			r.Entry.Name)
 	}
 	if d == Approve && PublishedBy(r.Version, c.UserID) && !r.SelfApproval {
 		return fault.New(fault.Denied, "You published version %s: another person must approve it", r.Version.Version)

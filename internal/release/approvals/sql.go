@@ -13,7 +13,8 @@ import (
 
 func scanAnswer(row store.Row) (a Answer, err error) {
 	var review *string
-	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt), &a.Replaced, &review,
+	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt),
+		&a.Replaced, &review,
 		&a.User.ID)
 	if err != nil || review == nil {
 		return a, err
@@ -46,8 +47,7 @@ func answersTo(ctx context.Context, q store.Querier, versionID string) ([]Answer
 
 // countAnswers includes decisions and replaced ones, as maxAnswers does.
 func countAnswers(ctx context.Context, q store.Querier, versionID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM version_approvals WHERE version_id = $1`, versionID)
-	return store.One(rows, err, "Count", store.Value[int])
+	return store.Count(ctx, q, `FROM version_approvals WHERE version_id = $1`, versionID)
 }
 
 func insertAnswer(ctx context.Context, tx *store.Tx, a Answer) error {

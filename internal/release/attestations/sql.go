@@ -177,7 +177,8 @@ type trialRun struct {
 func newTrialRun(r runs.Run) trialRun {
 	sum := r.Summary
 	t := trialRun{suiteID: r.SuiteID, Run: intoto.Run{
-		ID: r.ID, Status: string(r.Status), Trials: r.Trials, Cases: sum.Passed + sum.Failed, Passed: sum.Passed, Errors: sum.Errors,
+		ID: r.ID, Status: string(r.Status), Trials: r.Trials, Cases: sum.Passed + sum.Failed, Passed: sum.Passed,
+		Errors:   sum.Errors,
 		PassRate: sum.PassRate, Interval: sum.Interval,
 	}}
 	if b := sum.Baseline; b != nil {

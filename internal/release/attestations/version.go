@@ -55,11 +55,15 @@ func (s *Service) provenance(f facts) (p intoto.ProvenancePredicate) {
 		}
 		// A claim stays a claim beside it: only the workflow is verified.
 		if w := f.workflow; w != nil {
-			b.BuildType, b.ExternalParameters.Publisher, b.ExternalParameters.Workflow = intoto.BuildWorkflow, "trusted-publisher", w
+			b.BuildType, b.ExternalParameters.Publisher, b.ExternalParameters.Workflow = intoto.BuildWorkflow,
+				"trusted-publisher", w
 			// SLSA wants a URI that can be resolved. Without one, the commit is in the
 			// parameters all the same.
 			if address := w.Address(); address != "" && isCommit.MatchString(w.Commit) {
-				b.ResolvedDependencies = []intoto.Dependency{{URI: "git+" + address, Digest: map[string]string{"gitCommit": w.Commit}}}
+				b.ResolvedDependencies = []intoto.Dependency{{
+					URI:    "git+" + address,
+					Digest: map[string]string{"gitCommit": w.Commit},
+				}}
 			}
 		}
 		return p

@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
 
@@ -27,7 +26,7 @@ func (s *Service) annotations(ctx context.Context, g gates.Gate, folder string) 
 	if g.Verdict != nil && *g.Verdict == decision.Block {
 		level = host.LevelFailure
 	}
-	var files *lines.Files
+	var files *outcome.CaseFiles
 	for _, suite := range g.Result.Suites {
 		cases, err := s.casesOf(ctx, g.OrgID, suite.SuiteID)
 		if err != nil {
@@ -44,7 +43,7 @@ func (s *Service) annotations(ctx context.Context, g gates.Gate, folder string) 
 				}
 			}
 			is := cases[c.Case]
-			file, line := files.Find(lines.Case{ID: is.ID, Text: is.Query, Described: is.Kind == suites.TriggerQuery})
+			file, line := files.Find(outcome.CaseLine{ID: is.ID, Text: is.Query, Described: is.Kind == suites.TriggerQuery})
 			all = append(all, host.Annotation{
 				Path: path.Join(folder, file), Line: line, Level: level,
 				Title: "Worse: " + cmp.Or(c.Name, c.Case), Message: outcome.Worse(c),
@@ -69,14 +68,14 @@ func (s *Service) casesOf(ctx context.Context, orgID, suiteID string) (map[strin
 }
 
 // read reads the files of what a gate tried. It returns nil if they are gone.
-func (s *Service) read(ctx context.Context, g gates.Gate) (_ *lines.Files, err error) {
+func (s *Service) read(ctx context.Context, g gates.Gate) (none *outcome.CaseFiles, err error) {
 	pkg, err := s.Gates.Content(ctx, g)
 	if fault.Is(err, fault.NotFound) {
-		return nil, nil //nolint:nilnil // a closed pull request has no files
+		return none, nil // a closed pull request has no files
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pkg.Close()) }()
-	return lines.Read(pkg)
+	return outcome.ReadCaseFiles(pkg)
 }

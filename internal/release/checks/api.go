@@ -65,10 +65,7 @@ type listOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
-	all, total, err := listPulls(ctx, s.DB, access.From(ctx).OrgID, filter{
-		connectionID: in.ConnectionID, entryID: in.EntryID, state: in.State, status: in.Status, limit: in.PerPage,
-		offset: in.Offset(),
-	})
+	all, total, err := listed.Page(ctx, s.DB, in.Rows(), access.From(ctx).OrgID, in.ConnectionID, in.EntryID, in.State, in.Status)
 	out := listOutput{Pagination: in.Of(total)}
 	if err != nil {
 		return out, err

@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 )
 
 // advance is the job that brings a pull request up to date.
@@ -58,13 +57,13 @@ const readTimeout = 10 * time.Minute
 // Register makes the queue run the jobs of checks.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args advance) error {
-		return s.hold(ctx, args.PullID, func(held *lease.Lease, c repohost.Connection, p Pull) error {
+		return s.hold(ctx, args.PullID, func(held *repohost.Lease, c repohost.Connection, p Pull) error {
 			return s.advance(ctx, held, c, p)
 		})
 	}, jobs.Timeout(readTimeout), jobs.NeedsRoom())
 	// hold serialises advance and report of one pull request, across replicas.
 	jobs.Handle(s.Jobs, func(ctx context.Context, args report) error {
-		return s.hold(ctx, args.PullID, func(_ *lease.Lease, c repohost.Connection, p Pull) error {
+		return s.hold(ctx, args.PullID, func(_ *repohost.Lease, c repohost.Connection, p Pull) error {
 			return s.report(ctx, c, p)
 		})
 	})

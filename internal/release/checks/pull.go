@@ -15,10 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
@@ -41,7 +38,7 @@ type Pull struct {
 	Head         string // the commit that the status is about; "" before one was read
 	Status       Status
 	Message      string
-	Findings     []findings.Finding
+	Findings     []publication.Finding
 	SourceID     *string // holds the files of the head while it is gated
 	GateID       *string
 	Again        bool // another gate of the same head was requested
@@ -76,11 +73,6 @@ const (
 	Failed    Status = "failed"    // the code host did not answer
 	Closed    Status = "closed"
 )
-
-// Pulls returns the newest pull requests of a connection of the organisation.
-func (s *Service) Pulls(ctx context.Context, orgID, connectionID string) ([]Pull, error) {
-	return pullsOfConnection(ctx, s.DB, orgID, connectionID)
-}
 
 // PullChanged implements repohost.OnPull: a job asks the code host what the pull
 // request is now. What the webhook says is not stored: events arrive late and out of order.
@@ -192,7 +184,8 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, p Pull) error {
 	if err := updatePull(ctx, tx, p); err != nil {
 		return err
 	}
-	if err := s.Jobs.Enqueue(ctx, tx, report{PullID: p.ID}, jobs.Unique(p.ID), repohost.MaxRuns(), jobs.For(p.OrgID)); err != nil {
+	if err := s.Jobs.Enqueue(ctx, tx, report{PullID: p.ID}, jobs.Unique(p.ID), repohost.MaxRuns(),
+		jobs.For(p.OrgID)); err != nil {
 		return err
 	}
 	return s.Jobs.Enqueue(ctx, tx, p.comment(), jobs.Unique(p.comment().id()), repohost.MaxRuns(), jobs.For(p.OrgID))
@@ -204,10 +197,10 @@ func (p Pull) comment() comment { return comment{OrgID: p.OrgID, RepoID: p.RepoI
 // hold calls fn with a pull request that no other worker has, and its connection.
 // One that was deleted needs nothing.
 func (s *Service) hold(
-	ctx context.Context, id string, fn func(held *lease.Lease, c repohost.Connection, p Pull) error,
+	ctx context.Context, id string, fn func(held *repohost.Lease, c repohost.Connection, p Pull) error,
 ) (err error) {
 	defer fault.Wrap(&err, "pull request %s", id)
-	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Pulls, id)
+	held, acquired, err := repohost.AcquireLease(ctx, s.DB, repohost.Pulls, id)
 	if err != nil {
 		return err
 	}
@@ -220,7 +213,7 @@ func (s *Service) hold(
 		return err
 	}
 	if !acquired {
-		return jobs.Snooze(lease.Poll)
+		return jobs.Snooze(repohost.LeasePoll)
 	}
 	c, err := s.Repohost.ConnectionByID(ctx, s.DB, p.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
@@ -233,7 +226,7 @@ func (s *Service) hold(
 }
 
 // advance brings a pull request up to date with the code host.
-func (s *Service) advance(ctx context.Context, held *lease.Lease, c repohost.Connection, p Pull) error {
+func (s *Service) advance(ctx context.Context, held *repohost.Lease, c repohost.Connection, p Pull) error {
 	cause := s.follow(ctx, c, p, held)
 	if cause == nil || ctx.Err() != nil {
 		return cause
@@ -256,7 +249,7 @@ func (s *Service) store(ctx context.Context, p Pull) error {
 }
 
 // follow reads a pull request, and gates its head if that is new.
-func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, held *lease.Lease) error {
+func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, held *repohost.Lease) error {
 	if _, err := s.Registry.Own(ctx, p.OrgID, p.EntryID); fault.Is(err, fault.NotFound) {
 		if p.Status == Closed {
 			return nil
@@ -373,7 +366,7 @@ func (s *Service) change(ctx context.Context, p Pull, fn func(tx *store.Tx, e re
 }
 
 // gate validates the head of a pull request and starts its gate, once.
-func (s *Service) gate(ctx context.Context, c repohost.Connection, repo host.Repo, p Pull, held *lease.Lease) error {
+func (s *Service) gate(ctx context.Context, c repohost.Connection, repo host.Repo, p Pull, held *repohost.Lease) error {
 	if c.SkillPath != "." {
 		paths, complete, err := s.Repohost.Host.PullFiles(ctx, repo, p.Number)
 		if err != nil {
@@ -391,13 +384,13 @@ func (s *Service) gate(ctx context.Context, c repohost.Connection, repo host.Rep
 	pkg, err := s.Repohost.Host.Tree(ctx, repo, p.Head, c.SkillPath)
 	if err != nil {
 		if report, ok := lint.Refused(err); ok {
-			p.Findings = findings.Of(c.SkillPath, report)
+			p.Findings = publication.FindingsOf(c.SkillPath, report)
 		}
 		return s.refuse(ctx, p, err)
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
 	if e.Type == registry.TypeSkill {
-		found, refusal, err := findings.Check(ctx, c.SkillPath, pkg)
+		found, refusal, err := publication.CheckFolder(ctx, c.SkillPath, pkg)
 		if p.Findings = found; err != nil {
 			return s.refuse(ctx, p, err)
 		}
@@ -413,7 +406,7 @@ func (s *Service) gate(ctx context.Context, c repohost.Connection, repo host.Rep
 		return s.leave(ctx, p, Valid, "Valid; the gate is off", "the gate is off")
 	}
 	if renewed, err := held.Renew(ctx); err != nil || !renewed {
-		return errors.Join(err, jobs.Snooze(lease.Poll)) // another worker has it now
+		return errors.Join(err, jobs.Snooze(repohost.LeasePoll)) // another worker has it now
 	}
 	return s.open(ctx, c, p, pkg)
 }
@@ -441,7 +434,7 @@ func (s *Service) open(ctx context.Context, c repohost.Connection, p Pull, pkg *
 		if err := updatePull(ctx, tx, p); err != nil {
 			return err
 		}
-		_, opened, err := s.Gates.OpenPull(ctx, tx, e, refs.Prerelease(p.Head), c.CreatedBy, gates.Pull{
+		_, opened, err := s.Gates.OpenPull(ctx, tx, e, publication.Prerelease(p.Head), c.CreatedBy, gates.Pull{
 			ID: p.ID, Number: p.Number, Commit: p.Head, URL: p.URL, SnapshotID: snapshot.ID,
 		})
 		if err != nil || opened {

@@ -71,7 +71,8 @@ func (s *Service) openPulls(ctx context.Context, c repohost.Connection) (open []
 	if err == nil {
 		open, complete, err = s.Repohost.Host.OpenPulls(ctx, repo)
 	}
-	if errors.Is(err, host.ErrUnsupported) || fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+	if errors.Is(err, host.ErrUnsupported) || fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound) ||
+		fault.Is(err, fault.Conflict) {
 		return nil, false, nil
 	}
 	return open, complete, err

@@ -6,12 +6,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
 const columns = `id, org_id, connection_id, entry_id, repo_id, number, title, url, head_sha, status, message, findings, source_id,
-	gate_id, again, tries, asked, write_back_status, write_back_detail, write_back_tries, reported, check_run_id, annotations_sent,
+	gate_id, again, tries, asked, write_back_status, write_back_detail, write_back_tries, reported, check_run_id,
+		annotations_sent,
 	created_at, updated_at`
 
 func scanPull(row store.Row) (p Pull, err error) {
@@ -39,13 +39,14 @@ func upsertPull(ctx context.Context, tx *store.Tx, p Pull) (string, error) {
 
 // updatePull writes what is known about the head, and makes a write-back due.
 func updatePull(ctx context.Context, tx *store.Tx, p Pull) error {
-	found, err := json.Marshal(append([]findings.Finding{}, p.Findings...))
+	found, err := json.Marshal(append([]publication.Finding{}, p.Findings...))
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE pull_requests SET title = $2, url = $3, head_sha = $4, status = $5, message = $6, findings = $7, source_id = $8,
-			gate_id = $9, again = $10, tries = $11, asked = asked + 1, write_back_status = $12, write_back_tries = 0, updated_at = $13
+			gate_id = $9, again = $10, tries = $11, asked = asked + 1, write_back_status = $12, write_back_tries = 0,
+				updated_at = $13
 		WHERE id = $1`, p.ID, p.Title, p.URL, p.Head, p.Status, p.Message, string(found), p.SourceID, p.GateID, p.Again, p.Tries,
 		publication.Pending, store.Micros(store.Now()))
 	return err
@@ -88,33 +89,19 @@ func pullOfOrg(ctx context.Context, q store.Querier, orgID, id string) (Pull, er
 	return store.One(rows, err, "Pull request", scanPull)
 }
 
-// A filter chooses pull requests of a list; "" is all.
-type filter struct {
-	connectionID, entryID, state, status string
-	limit, offset                        int
-}
-
-const listed = ` FROM pull_requests WHERE org_id = $1 AND ($2 = '' OR connection_id = $2) AND ($3 = '' OR entry_id = $3)
-	AND ($4 = '' OR ($4 = 'closed') = (status = 'closed')) AND ($5 = '' OR status = $5)`
-
-// listPulls reads a page of pull requests, newest first, and their number.
-func listPulls(ctx context.Context, q store.Querier, orgID string, f filter) ([]Pull, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.connectionID, f.entryID, f.state, f.status)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `SELECT `+columns+listed+` ORDER BY id DESC LIMIT $6 OFFSET $7`,
-		orgID, f.connectionID, f.entryID, f.state, f.status, f.limit, f.offset)
-	all, err := store.All(rows, err, scanPull)
-	return all, total, err
+// Its parameters after the organisation choose by connection, entry, state and status; "" is all.
+var listed = store.List[Pull]{
+	Columns: columns, Order: `id DESC`, Scan: scanPull,
+	From: `FROM pull_requests WHERE org_id = $1 AND ($2 = '' OR connection_id = $2) AND ($3 = '' OR entry_id = $3)
+		AND ($4 = '' OR ($4 = 'closed') = (status = 'closed')) AND ($5 = '' OR status = $5)`,
 }
 
 // maxListed is how many pull requests a page shows.
 const maxListed = 50
 
-func pullsOfConnection(ctx context.Context, q store.Querier, orgID, connectionID string) ([]Pull, error) {
-	rows, err := q.Query(ctx, `
+// Pulls returns the newest pull requests of a connection of the organisation.
+func (s *Service) Pulls(ctx context.Context, orgID, connectionID string) ([]Pull, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+columns+` FROM pull_requests WHERE org_id = $1 AND connection_id = $2 ORDER BY number DESC LIMIT $3`,
 		orgID, connectionID, maxListed)
 	return store.All(rows, err, scanPull)
@@ -155,7 +142,8 @@ func pullsToCompare(ctx context.Context, q store.Querier, connectionID string, n
 // openPullsOfEntry locks what it returns: a gate may end at the same time.
 func openPullsOfEntry(ctx context.Context, tx *store.Tx, entryID string) ([]Pull, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT `+columns+` FROM pull_requests WHERE entry_id = $1 AND status <> 'closed' ORDER BY id`+tx.Dialect().ForUpdate(), entryID)
+		SELECT `+columns+` FROM pull_requests WHERE entry_id = $1 AND status <> 'closed' ORDER BY id`+tx.Dialect().ForUpdate(),
+		entryID)
 	return store.All(rows, err, scanPull)
 }
 

@@ -26,8 +26,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
@@ -155,7 +154,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 		rw.Registry.Mount(rw.API)
 		people.Mount(rw.API)
 		judged.Mount(rw.API)
-		hostapi.API{Service: w.repohost}.Mount(rw.API)
+		repohost.API{Service: w.repohost}.Mount(rw.API)
 		w.checks.Mount(rw.API)
 		rw.Sources.Register()
 		rw.Sources.Mount(rw.API)
@@ -254,7 +253,7 @@ func (w *world) push(version string) (sha, name string) {
 	sha = w.work.Push("version "+version, skill(version))
 	w.send("push", fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"id":%d,"full_name":"acme/pdf"},"installation":{"id":%d}}`,
 		sha, w.host.ID("acme/pdf"), w.installation())).Want(http.StatusAccepted)
-	return sha, refs.Prerelease(sha)
+	return sha, publication.Prerelease(sha)
 }
 
 // installation is the number in deliveries: Gitea has none.

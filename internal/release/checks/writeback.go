@@ -12,8 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
@@ -69,7 +67,7 @@ func writeBack(err error) (publication.WriteBackStatus, string) {
 func (s *Service) reportOfPull(ctx context.Context, c repohost.Connection, p Pull) (r repohost.Report, said bool, err error) {
 	r = repohost.Report{
 		Title: p.Message, Summary: outcome.Escape(p.Message), URL: s.PublicURL + "/repohost/connections/" + c.ID,
-		Annotations: findings.Annotations(p.Findings),
+		Annotations: publication.Annotations(p.Findings),
 	}
 	if p.Head == "" {
 		return r, false, nil // it was never read
@@ -115,7 +113,7 @@ func (s *Service) reportOfGate(ctx context.Context, c repohost.Connection, p Pul
 		return r, false, err
 	}
 	r, err = s.describe(ctx, g, c.SkillPath)
-	r.Annotations = append(findings.Annotations(p.Findings), r.Annotations...)
+	r.Annotations = append(publication.Annotations(p.Findings), r.Annotations...)
 	r.Summary += "\nNothing was published.\n"
 	return r, true, err
 }
@@ -156,12 +154,12 @@ func (s *Service) comment(ctx context.Context, at comment) (err error) {
 	if err := insertRemark(ctx, s.DB, at.id()); err != nil {
 		return err
 	}
-	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Comments, at.id())
+	held, acquired, err := repohost.AcquireLease(ctx, s.DB, repohost.Comments, at.id())
 	if err != nil {
 		return err
 	}
 	if !acquired {
-		return jobs.Snooze(lease.Poll)
+		return jobs.Snooze(repohost.LeasePoll)
 	}
 	defer held.Release(ctx, s.Log)
 	is, err := remarkByID(ctx, s.DB, at.id())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
@@ -34,6 +35,9 @@ type trialRun struct {
 	conditions string
 	reused     bool // an earlier gate made the run
 }
+
+// Made implements runs.Purpose.
+func (r trialRun) Made() (runID string, reused bool) { return r.runID, r.reused }
 
 // A Run says what a run was made for. Several gates may share one.
 type Run struct {
@@ -70,7 +74,7 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	if !g.Status.Open() {
 		// The gate ended while this job waited, or the process died after conclude and before
 		// end cancelled the runs. Cancelling is idempotent.
-		return false, s.cancelRuns(ctx, g, all)
+		return false, runs.CancelAll(ctx, s.Runs, g.OrgID, all)
 	}
 	if g.Status == Queued {
 		return s.begin(ctx, g)
@@ -181,27 +185,7 @@ func (s *Service) end(
 	if err := s.conclude(ctx, g, verdict, reason, result); err != nil {
 		return false, err
 	}
-	return false, s.cancelRuns(ctx, g, all)
-}
-
-// cancelRuns stops the runs of a gate that does not need them any more. Those
-// that it shares with an earlier gate are over.
-func (s *Service) cancelRuns(ctx context.Context, g Gate, all []trialRun) error {
-	for _, r := range all {
-		if err := s.cancelRun(ctx, g.OrgID, r.runID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cancelRun stops a run, unless it is over. A run that is over or was deleted is not an error.
-func (s *Service) cancelRun(ctx context.Context, orgID, runID string) error {
-	_, err := s.Runs.Cancel(ctx, orgID, runID)
-	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	return err
+	return false, runs.CancelAll(ctx, s.Runs, g.OrgID, all)
 }
 
 // begin checks what needs no trials, and starts the runs of the first step. Everything that can
@@ -264,12 +248,8 @@ func (s *Service) hadSuites(ctx context.Context, g Gate) (bool, error) {
 }
 
 // A plannedRun is one that a gate is about to start, or to share with an earlier
-// one: then there is nothing to add. Planning resolves and checks everything outside the
-// transaction; start only writes.
-type plannedRun struct {
-	trialRun
-	run *runs.Run // nil if it is shared
-}
+// one. Planning resolves and checks everything outside the transaction; start only writes.
+type plannedRun = runs.Planned[trialRun]
 
 // planScreen plans the runs of all cases on both versions. A suite that cannot be
 // run any more is a problem for people, not an error.
@@ -375,9 +355,9 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 	if err != nil || g.AgainstID == nil {
 		return []plannedRun{fresh}, err
 	}
-	if known && earlier.conditions == fresh.conditions {
+	if known && earlier.conditions == fresh.For.conditions {
 		earlier.gateID, earlier.arm, earlier.reused = g.ID, currentArm, true
-		return []plannedRun{fresh, {trialRun: earlier}}, nil
+		return []plannedRun{fresh, {For: earlier}}, nil
 	}
 	current, err := s.planCurrent(ctx, g, suite, n, screen, fresh)
 	return []plannedRun{fresh, current}, err
@@ -389,11 +369,11 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 func (s *Service) planCurrent(
 	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, at step, fresh plannedRun,
 ) (current plannedRun, err error) {
-	n.Subject, n.Seed, n.Baseline = g.current(), fresh.run.Seed, runs.NoBaseline
+	n.Subject, n.Seed, n.Baseline = g.current(), fresh.Run.Seed, runs.NoBaseline
 	if current, err = s.planRun(ctx, g, suite, n, at, currentArm, *g.AgainstID); err != nil {
 		return current, err
 	}
-	current.run.CreatedAt, fresh.run.CreatedAt = fresh.run.CreatedAt, current.run.CreatedAt
+	current.Run.CreatedAt, fresh.Run.CreatedAt = fresh.Run.CreatedAt, current.Run.CreatedAt
 	return current, nil
 }
 
@@ -435,10 +415,10 @@ func (s *Service) planRun(
 		return p, err
 	}
 	conditions, err := run.Conditions()
-	return plannedRun{trialRun{
+	return plannedRun{For: trialRun{
 		gateID: g.ID, suiteID: suite.ID, step: at, arm: of, runID: run.ID, versionID: versionID,
 		conditions: fmt.Sprintf("%d:%s", suite.Version, conditions),
-	}, &run}, err
+	}, Run: &run}, err
 }
 
 // setPool says which gates ask the same question of the same files as one whose runs are
@@ -448,18 +428,18 @@ func (s *Service) planRun(
 func (s *Service) setPool(ctx context.Context, q store.Querier, g *Gate, planned []plannedRun) error {
 	of := sha256.New()
 	for _, p := range planned {
-		if p.run == nil || p.arm != newArm {
+		if p.Run == nil || p.For.arm != newArm {
 			continue
 		}
 		// The gate of a pull request knows its content only now.
 		if g.Content == "" {
-			g.Content = p.run.Subject.ContentHash
+			g.Content = p.Run.Subject.ContentHash
 		}
-		question, err := p.run.Question()
+		question, err := p.Run.Question()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(of, p.suiteID, question)
+		fmt.Fprintln(of, p.For.suiteID, question)
 	}
 	fmt.Fprintln(of, g.Content, deref(g.AgainstID))
 	g.Pool = hex.EncodeToString(of.Sum(nil))
@@ -467,22 +447,19 @@ func (s *Service) setPool(ctx context.Context, q store.Querier, g *Gate, planned
 }
 
 // start starts planned runs, unless the gate is over, or another worker has
-// started them. The runs and their rows in gate_runs are written in one transaction, so that
-// each run that costs money belongs to a gate that can cancel it.
+// started them.
 func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error {
 	return s.change(ctx, g.OrgID, g.ID, func(tx *store.Tx, _ registry.Entry, _ registry.Version, now Gate) error {
-		there, err := runsOfGates(ctx, tx, g.ID)
-		if err != nil || !now.Status.Open() {
+		// Two workers may hold the job after a lease ran out: the other one has begun.
+		if now.Status != g.Status {
+			return nil
+		}
+		started, err := runs.StartPlanned(ctx, tx, s.Runs, planned)
+		if err != nil || !started {
 			return err
 		}
-		for _, r := range there {
-			// Two workers may hold the job after a lease ran out. The step is the key.
-			if r.step == planned[0].step {
-				return nil
-			}
-		}
 		// Later steps ask the same question.
-		if planned[0].step == screen {
+		if planned[0].For.step == screen {
 			if err := s.setPool(ctx, tx, &now, planned); err != nil {
 				return err
 			}
@@ -490,20 +467,9 @@ func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error
 				return err
 			}
 		}
-		for _, p := range planned {
-			if err := insertTrialRun(ctx, tx, p.trialRun); err != nil {
-				return err
-			}
-			if p.run == nil {
-				continue
-			}
-			if err := s.Runs.Add(ctx, tx, *p.run); err != nil {
-				return err
-			}
-		}
 		at := store.Now()
 		now.Status, now.Result = Running, g.Result
-		// Later steps don't restart the clock of elapsed.
+		// Later steps don't restart the clock.
 		now.StartedAt = cmp.Or(now.StartedAt, &at)
 		return updateGate(ctx, tx, now)
 	})
@@ -551,56 +517,34 @@ const maxWait = 24 * time.Hour
 
 // progress sums up the runs of a gate and checks the policy's limits on cost and time.
 func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progress, err error) {
-	p.over = true
-	usd, priced := 0.0, true
-	var started *time.Time // of the first trial: waiting for a place is not the gate's time
-	for _, r := range all {
-		run, err := s.Runs.Get(ctx, g.OrgID, r.runID)
-		if fault.Is(err, fault.NotFound) {
-			p.problem, p.interrupted = "a suite was deleted while the gate was running", true
-			return p, nil
-		}
-		if err != nil {
-			return p, err
-		}
-		p.over = p.over && run.Status.Over()
-		switch run.Status {
+	c, err := runs.LookAt(ctx, s.Runs, g.OrgID, all)
+	if err != nil {
+		return p, err
+	}
+	if c.Deleted {
+		return progress{problem: "a suite was deleted while the gate was running", interrupted: true}, nil
+	}
+	// One model without a known price makes the sum unknown, but what is known of it still
+	// counts against the limit below.
+	p.over, p.cost = c.Over, c.Cost.USD()
+	for _, r := range c.Stopped {
+		switch r.Status {
 		case runs.Failed:
-			p.problem = "a run failed: " + deref(run.Error)
+			p.problem = "a run failed: " + deref(r.Error)
 		case runs.Cancelled:
 			p.problem, p.interrupted = "a run was cancelled", true
-		case runs.BudgetSpent:
+		default:
 			p.problem = "a run has spent its budget"
-		case runs.Queued, runs.Running, runs.Succeeded:
 		}
-		if r.reused { // it is paid for
-			continue
-		}
-		if run.StartedAt != nil && (started == nil || run.StartedAt.Before(*started)) {
-			started = run.StartedAt
-		}
-		if run.Cost == nil {
-			continue
-		}
-		// One model without a known price makes the sum unknown, but what is known of it still
-		// counts against the limit below.
-		if cost := run.Cost.USD(); cost != nil {
-			usd += *cost
-		} else {
-			priced = false
-		}
-	}
-	if priced {
-		p.cost = &usd
 	}
 	limit := time.Duration(g.Policy.MaxMinutes) * time.Minute
 	switch {
 	case p.problem != "":
-	case g.Policy.MaxCostUSD != nil && usd > *g.Policy.MaxCostUSD:
+	case g.Policy.MaxCostUSD != nil && pricing.Dollars(c.Cost.Micros) > *g.Policy.MaxCostUSD:
 		p.problem = fmt.Sprintf("the trials cost more than %.2f USD", *g.Policy.MaxCostUSD)
-	case !p.over && started != nil && time.Since(*started) > limit:
+	case !p.over && runs.Elapsed(c.StartedAt) > limit:
 		p.problem = fmt.Sprintf("the trials took longer than %d minutes", g.Policy.MaxMinutes)
-	case !p.over && g.elapsed() > limit+maxWait:
+	case !p.over && runs.Elapsed(g.StartedAt) > limit+maxWait:
 		// Whoever fills the queue must not pass a gate by that.
 		p.problem, p.interrupted = fmt.Sprintf("the trials found no place for %d hours", int(maxWait.Hours())), true
 	}

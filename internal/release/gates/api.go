@@ -159,7 +159,7 @@ type listOutput struct {
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
-		EntryID: in.EntryID, Verdict: in.Verdict, Limit: in.PerPage, Offset: in.Offset(),
+		EntryID: in.EntryID, Verdict: in.Verdict, Page: in.Rows(),
 	})
 	out := listOutput{Gates: make([]api.Gate, len(all)), Pagination: in.Of(total)}
 	for i, g := range all {

@@ -355,7 +355,8 @@ func (c comparison) outcomes(choose func(suites.Case) bool) (n decision.Count) {
 				continue
 			}
 			n.Decided++
-			if twice := 2 * tried.Passed; twice > tried.Decided || twice == tried.Decided && one.Expectation != suites.ShouldNotTrigger {
+			if twice := 2 * tried.Passed; twice > tried.Decided || twice == tried.Decided &&
+				one.Expectation != suites.ShouldNotTrigger {
 				n.Passed++
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
@@ -28,9 +29,7 @@ type cancelRun struct {
 // Kind names the job.
 func (cancelRun) Kind() string { return "gates.cancel-run" }
 
-// A gate looks at its runs soon in the beginning, and less often later. The interval grows with
-// the age of the gate, by a twentieth of it: a verdict is then about 5 % later than it could
-// be, and long gates cost few queries.
+// How soon and how seldom a gate looks at its runs: see runs.Poll.
 const (
 	minPoll = 250 * time.Millisecond
 	maxPoll = 10 * time.Second
@@ -41,7 +40,9 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args advance) error {
 		return s.advanceOrGiveUp(ctx, args.OrgID, args.GateID)
 	})
-	jobs.Handle(s.Jobs, func(ctx context.Context, args cancelRun) error { return s.cancelRun(ctx, args.OrgID, args.RunID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, args cancelRun) error {
+		return runs.CancelAll(ctx, s.Runs, args.OrgID, []trialRun{{runID: args.RunID}})
+	})
 }
 
 // advanceOrGiveUp makes the gate inconclusive when its job fails for the last
@@ -56,7 +57,7 @@ func (s *Service) advanceOrGiveUp(ctx context.Context, orgID, gateID string) err
 	}
 	wait, err := s.advance(ctx, g)
 	if err == nil && wait {
-		return jobs.Snooze(min(max(g.elapsed()/20, minPoll), maxPoll))
+		return runs.Poll(g.StartedAt, minPoll, maxPoll)
 	}
 	// A shutdown is no failure: the job runs again in another process.
 	if attempt, last := jobs.Attempt(ctx); err == nil || ctx.Err() != nil || attempt < last {

@@ -51,7 +51,8 @@ func mayLower(c access.Caller, fields []string) error {
 			"own with all permissions of your role", what)
 	}
 	if !c.May(access.RegistryRollback) {
-		return fault.New(fault.Denied, "This lowers %s, which needs the permission %s: ask an admin", what, access.RegistryRollback)
+		return fault.New(fault.Denied, "This lowers %s, which needs the permission %s: ask an admin", what,
+			access.RegistryRollback)
 	}
 	return nil
 }

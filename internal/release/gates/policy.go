@@ -81,9 +81,9 @@ const (
 
 // agent returns the agent of the trials, as a run takes it; nil for none. It is stored as raw
 // JSON because the API returns it as it was given.
-func (p Policy) agent() (*suites.Agent, error) {
+func (p Policy) agent() (none *suites.Agent, err error) {
 	if len(p.Agent) == 0 || string(p.Agent) == "null" {
-		return nil, nil //nolint:nilnil // most policies have none
+		return none, nil // as in most policies
 	}
 	a := &suites.Agent{}
 	d := json.NewDecoder(bytes.NewReader(p.Agent))

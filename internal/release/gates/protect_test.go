@@ -149,6 +149,7 @@ func TestSuitesOfSources(t *testing.T) {
 		if review["acceptTarget"] != "draft" || review["appliedSuiteId"] != nil {
 			t.Errorf("the review of a member is %v", review)
 		}
+		refused(member.Post(path+"/drafts/apply", object{"suite_id": suite}))
 		review = w.Post(path+"/eval-suggestions/review", accepted).Want(http.StatusOK).Field("review")
 		if review["acceptTarget"] != "saved_suite" || review["appliedSuiteId"] != suite {
 			t.Errorf("the review of an admin is %v", review)

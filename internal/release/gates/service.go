@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -194,24 +193,12 @@ func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID strin
 // A Filter chooses gates of a list.
 type Filter struct {
 	EntryID, Verdict string // "": all
-	Sort             string // a field of sorts, with a leading - for descending; newest first when empty
-	Limit, Offset    int
-}
-
-// List returns a page of the organisation's gates, newest first, and their number.
-func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Gate, int, error) {
-	return listGates(ctx, s.DB, orgID, f)
+	store.Page
 }
 
 // Get returns a gate of the organisation.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
 	return gateByID(ctx, s.DB, orgID, id)
-}
-
-// Verdicts returns what gates of the organisation decided, nil for those that have
-// yet to. Those that were deleted are missing.
-func (s *Service) Verdicts(ctx context.Context, orgID string, ids []string) (map[string]*decision.Verdict, error) {
-	return verdictsByID(ctx, s.DB, orgID, ids)
 }
 
 // Failures are the runs of all cases of a suite on both versions, and what the new
@@ -342,7 +329,8 @@ func (s *Service) Override(ctx context.Context, c access.Caller, id, reason stri
 			return fault.New(fault.Conflict, "This gate is of a folder, which it does not publish: push it")
 		}
 		if g.Pull != nil {
-			return fault.New(fault.Conflict, "Pull request %d publishes nothing: merge it, and override the gate of the push", g.Pull.Number)
+			return fault.New(fault.Conflict, "Pull request %d publishes nothing: merge it, and override the gate of the push",
+				g.Pull.Number)
 		}
 		if v.State != registry.Candidate {
 			return fault.New(fault.Conflict, "Version %s is %s: there is nothing to override", v.Version, v.State)
@@ -432,7 +420,8 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 		if err := s.save(ctx, tx, g); err != nil {
 			return err
 		}
-		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason, "attempt": len(g.Previous) + 1}); err != nil {
+		if err := g.audit(ctx, tx, "gates.gate.decide",
+			audit.Detail{"reason": reason, "attempt": len(g.Previous) + 1}); err != nil {
 			return err
 		}
 		if err := s.emit(ctx, tx, e, g); err != nil {
@@ -489,12 +478,4 @@ func (s *Service) stale(ctx context.Context, q store.Querier, e registry.Entry, 
 	}
 	id, _, err := s.against(ctx, q, e)
 	return id != deref(g.AgainstID), err
-}
-
-// elapsed is for how long a gate has been running. It is 0 before the first runs are started.
-func (g Gate) elapsed() time.Duration {
-	if g.StartedAt == nil {
-		return 0
-	}
-	return time.Since(*g.StartedAt)
 }

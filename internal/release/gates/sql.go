@@ -78,7 +78,8 @@ const gateColumns = `id, org_id, entry_id, version_id, version, against_id, agai
 func scanGate(row store.Row) (g Gate, err error) {
 	var policy, result, pullID, previous string
 	var verdict, override, pull *string
-	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status, &verdict, &g.Reason,
+	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status,
+		&verdict, &g.Reason,
 		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt),
 		&override, &result, &pull, &pullID, &g.Content, &g.Pool, &previous)
 	if err != nil {
@@ -151,7 +152,8 @@ func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE gates SET status = $2, verdict = $3, reason = $4, started_at = $5, decided_at = $6, override = $7, result = $8
-		WHERE id = $1`, g.ID, g.Status, g.Verdict, g.Reason, store.NullMicros(g.StartedAt), store.NullMicros(g.DecidedAt), override,
+		WHERE id = $1`, g.ID, g.Status, g.Verdict, g.Reason, store.NullMicros(g.StartedAt), store.NullMicros(g.DecidedAt),
+		override,
 		string(result))
 	return err
 }
@@ -208,7 +210,8 @@ func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, err
 // out, since they are of snapshots.
 func gatesOfVersion(ctx context.Context, q store.Querier, v registry.Version) ([]Gate, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+gateColumns+` FROM gates WHERE entry_id = $1 AND version_id = $2 AND pull IS NULL ORDER BY id DESC`, v.EntryID, v.ID)
+		SELECT `+gateColumns+` FROM gates WHERE entry_id = $1 AND version_id = $2 AND pull IS NULL ORDER BY id DESC`,
+		v.EntryID, v.ID)
 	return store.All(rows, err, scanGate)
 }
 
@@ -244,32 +247,28 @@ func openGates(ctx context.Context, q store.Querier, entryID, lane string) ([]Ga
 	return store.All(rows, err, scanGate)
 }
 
-// listed is shared by the count and the page, so that they agree.
-const listed = ` FROM gates WHERE org_id = $1 AND ($2 = '' OR entry_id = $2) AND ($3 = '' OR verdict = $3)`
-
 // Gates without a verdict sort by their status.
-var sorts = store.Sorting{"version": "version", "verdict": "COALESCE(verdict, status)", "created_at": "created_at"}
-
-// listGates reads a page of gates and their number.
-func listGates(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Gate, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.EntryID, f.Verdict)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `SELECT `+gateColumns+listed+sorts.By(f.Sort, `id DESC`)+` LIMIT $4 OFFSET $5`,
-		orgID, f.EntryID, f.Verdict, f.Limit, f.Offset)
-	all, err := store.All(rows, err, scanGate)
-	if err != nil {
-		return nil, 0, err
-	}
-	return all, total, addEmails(ctx, q, all)
+var listed = store.List[Gate]{
+	Columns: gateColumns, Order: `id DESC`, Scan: scanGate,
+	From:  `FROM gates WHERE org_id = $1 AND ($2 = '' OR entry_id = $2) AND ($3 = '' OR verdict = $3)`,
+	Sorts: store.Sorting{"version": "version", "verdict": "COALESCE(verdict, status)", "created_at": "created_at"},
 }
 
-// verdictsByID reads verdicts only; the other columns hold large JSON.
-func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]*decision.Verdict, error) {
-	in, list := q.Dialect().In("$2", ids)
-	rows, err := q.Query(ctx, `SELECT id, verdict FROM gates WHERE org_id = $1 AND id`+in, orgID, list)
+// List returns a page of the organisation's gates, newest first, and their number.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Gate, int, error) {
+	all, total, err := listed.Page(ctx, s.DB, f.Page, orgID, f.EntryID, f.Verdict)
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, addEmails(ctx, s.DB, all)
+}
+
+// Verdicts returns what gates of the organisation decided, nil for those that have
+// yet to. Those that were deleted are missing. It reads verdicts only; the other columns hold
+// large JSON.
+func (s *Service) Verdicts(ctx context.Context, orgID string, ids []string) (map[string]*decision.Verdict, error) {
+	in, list := s.DB.Dialect().In("$2", ids)
+	rows, err := s.DB.Query(ctx, `SELECT id, verdict FROM gates WHERE org_id = $1 AND id`+in, orgID, list)
 	all, err := store.All(rows, err, func(row store.Row) (g Gate, err error) {
 		err = row.Scan(&g.ID, &g.Verdict)
 		return g, err
@@ -281,7 +280,7 @@ func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []stri
 	return verdicts, err
 }
 
-// They must be in the order of scanRun and insertTrialRun.
+// They must be in the order of scanRun and Insert.
 const runColumns = `gate_id, suite_id, step, arm, run_id, version_id, conditions, reused`
 
 func scanRun(row store.Row) (r trialRun, err error) {
@@ -289,11 +288,12 @@ func scanRun(row store.Row) (r trialRun, err error) {
 	return r, err
 }
 
-// insertTrialRun writes a row that belongs to a gate. The run itself is the package runs'.
-func insertTrialRun(ctx context.Context, tx *store.Tx, r trialRun) error {
-	_, err := tx.Exec(ctx, `INSERT INTO gate_runs (`+runColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+// Insert implements runs.Purpose.
+func (r trialRun) Insert(ctx context.Context, tx *store.Tx) (isNew bool, err error) {
+	n, err := tx.Exec(ctx, `
+		INSERT INTO gate_runs (`+runColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
 		r.gateID, r.suiteID, r.step, r.arm, r.runID, r.versionID, r.conditions, r.reused)
-	return err
+	return n > 0, err
 }
 
 // runsOfGates lists the runs of some gates, those of the first step first. "screen" sorts after
@@ -365,7 +365,8 @@ func runsOfOpenGates(ctx context.Context, q store.Querier, entryID string) ([]ca
 // ranSuites reports whether a gate of an entry's versions has run a suite before.
 func ranSuites(ctx context.Context, q store.Querier, entryID string) (bool, error) {
 	rows, err := q.Query(ctx, `
-		SELECT EXISTS (SELECT 1 FROM gates g JOIN gate_runs r ON r.gate_id = g.id WHERE g.entry_id = $1 AND g.pull IS NULL)`, entryID)
+		SELECT EXISTS (SELECT 1 FROM gates g JOIN gate_runs r ON r.gate_id = g.id WHERE g.entry_id = $1
+			AND g.pull IS NULL)`, entryID)
 	return store.One(rows, err, "Runs", store.Value[bool])
 }
 

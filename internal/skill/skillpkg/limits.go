@@ -88,7 +88,7 @@ func (l Limits) checkUnpacked(size int64) error {
 	return nil
 }
 
-// checkRatio refuses a decompression bomb.
+// checkRatio refuses a zip bomb (decompression bomb).
 func (l Limits) checkRatio(unpacked, packed int64) error {
 	if unpacked > ratioFloor && unpacked > l.Ratio*packed {
 		return tooLarge(CodeRatioTooHigh, "",

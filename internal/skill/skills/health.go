@@ -22,7 +22,7 @@ const (
 
 // The thresholds of a status.
 const (
-	minGraded    = 5    // graded sessions; with fewer the status is unknown
+	MinGraded    = 5    // graded sessions; with fewer the status is unknown
 	criticalRate = 0.5  // pass rate below which a skill is critical
 	warningRate  = 0.8  // pass rate below which it is a warning
 	dropRate     = 0.10 // fall since the window before that is a warning, too
@@ -146,7 +146,7 @@ func statusOf(now, before dayCount) Status {
 // StatusOf is the status that a pass rate of so many graded sessions has by itself.
 func StatusOf(rate *float64, graded int64) Status {
 	switch {
-	case rate == nil || graded < minGraded:
+	case rate == nil || graded < MinGraded:
 		return Unknown
 	case Below(*rate, criticalRate):
 		return Critical

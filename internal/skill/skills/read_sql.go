@@ -45,8 +45,7 @@ func (f Filter) args(orgID string) []any {
 }
 
 func countSkills(ctx context.Context, q store.Querier, orgID string, f Filter) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+matches, f.args(orgID)...)
-	return store.One(rows, err, "Count", store.Value[int])
+	return store.Count(ctx, q, `FROM skills s WHERE `+matches, f.args(orgID)...)
 }
 
 // skillsOfOrg returns all skills that match, by name.
@@ -114,7 +113,8 @@ func basesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[str
 // namesOfOrg returns the ids and names of all listed skills, by name. It is for
 // menus and suggestions, which need no rollups.
 func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, error) {
-	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 AND confirmed AND NOT hidden AND merged_into IS NULL ORDER BY name`, orgID)
+	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 AND confirmed AND NOT hidden
+		AND merged_into IS NULL ORDER BY name`, orgID)
 	return store.All(rows, err, func(row store.Row) (k skill, err error) {
 		err = row.Scan(&k.ID, &k.Name)
 		return k, err

@@ -7,8 +7,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// checkRollups returns the rollups that differ from a recount.
-func checkRollups(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+// Check compares all rollups with a recount. It reads every observation: the doctor
+// runs it, and tests after each scenario.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "skills", []invariants.Rule{
 		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: invariants.Report},
 		{Broken: wrongGrades, Wrong: "days of skills whose grades are not those of their gradings", Do: invariants.Report},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
@@ -252,10 +251,4 @@ func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
 		return false, nil
 	}
 	return err == nil && k.MergedInto == nil, err
-}
-
-// Check compares all rollups with a recount. It reads every observation: the doctor
-// runs it, and tests after each scenario.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
-	return checkRollups(ctx, q)
 }

@@ -128,6 +128,13 @@ func namesByID(rows store.Rows, err error) (map[string]string, error) {
 	return names, err
 }
 
+// Lock locks a skill of the organisation until the transaction ends.
+func Lock(ctx context.Context, tx *store.Tx, orgID, id string) error {
+	rows, err := tx.Query(ctx, `SELECT id FROM skills WHERE org_id = $1 AND id = $2`+tx.Dialect().ForUpdate(), orgID, id)
+	_, err = store.One(rows, err, "Skill", store.Value[string])
+	return err
+}
+
 // LockUser serialises the reports of one user until the transaction ends: the
 // rows that a report reads and rewrites are all of its user. The rollups that
 // users share are only ever incremented, in the order of their ids. The lock is
@@ -142,7 +149,8 @@ func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 // observationColumns are the columns that scanObservation reads. A missing origin_id
 // means that the skill is not merged: the column is only written where it differs,
 // see unless.
-const observationColumns = `id, skill_id, COALESCE(origin_id, skill_id), plugin, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
+const observationColumns = `id, skill_id, COALESCE(origin_id, skill_id), plugin, version_id, version_basis, session_hash,
+	device_hash, prompt_hash, version_hash,
 	version_name, is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
 func scanObservation(row store.Row) (o observation, err error) {

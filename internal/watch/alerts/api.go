@@ -193,7 +193,10 @@ type updateInput struct {
 }
 
 func (s *Service) handleUpdate(ctx context.Context, in updateInput) (api.Alert, error) {
-	c := Change{Threshold: in.Body.Threshold, Sensitivity: in.Body.Sensitivity, Channel: in.Body.Channel, Enabled: in.Body.Enabled}
+	c := Change{
+		Threshold: in.Body.Threshold, Sensitivity: in.Body.Sensitivity, Channel: in.Body.Channel,
+		Enabled: in.Body.Enabled,
+	}
 	if in.Body.Config != nil {
 		config := in.Body.Config.config()
 		c.Config = &config
@@ -283,7 +286,8 @@ func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (api.AlertRu
 func newDeliveryOutput(d Delivery) api.Notification {
 	return api.Notification{
 		ID: d.ID, AlertID: d.SourceID, EventID: d.EventID, Channel: string(d.Channel), RecipientID: d.RecipientID,
-		Status: string(d.Status), Attempts: d.Attempts, ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
+		Status: string(d.Status), Attempts: d.Attempts, ResponseStatus: d.ResponseStatus, Detail: d.Detail,
+		CreatedAt:   httpapi.Time(d.CreatedAt),
 		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
 	}
 }
@@ -320,7 +324,7 @@ type eventsOutput struct {
 
 func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutput, error) {
 	all, total, err := s.Events(ctx, access.From(ctx).OrgID, EventFilter{
-		RuleID: in.AlertID, SkillID: in.SkillID, Limit: in.PerPage, Offset: in.Offset(),
+		RuleID: in.AlertID, SkillID: in.SkillID, Page: in.Rows(),
 	})
 	if err != nil {
 		return eventsOutput{}, err

@@ -140,7 +140,7 @@ func (c *child) wantKilled() {
 // eachURL is storetest.Each for tests that open the database several times.
 func eachURL(t *testing.T, test func(t *testing.T, url string, db *store.DB)) {
 	t.Helper()
-	for _, name := range []string{"sqlite", "postgres"} {
+	for _, name := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t, name)

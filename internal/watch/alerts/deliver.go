@@ -31,6 +31,7 @@ var deliveries = delivery.Table[Delivery]{
 
 // outbox is made for each use: it has no state besides the database.
 func (s *Service) outbox() delivery.Outbox[Delivery] {
+	// testBackoff is nil outside of tests: delivery.DefaultBackoff.
 	return delivery.Outbox[Delivery]{Table: deliveries, DB: s.DB, Prepare: s.prepare, Backoff: s.testBackoff}
 }
 
@@ -64,8 +65,9 @@ func (s *Service) emit(ctx context.Context, tx *store.Tx, e Event) error {
 	}
 	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: e.OrgID, Type: kind, Path: "/skills/" + e.SkillID, Data: events.Data{
 		"alert_event_id": e.ID, "alert_id": e.RuleID, "alert_type": e.Type, "skill_id": e.SkillID, "skill": e.SkillName,
-		"threshold": e.Threshold, "pass_rate": e.PassRate, "graded_sessions": e.GradedSessions, "days_without_sessions": e.DaysSilent,
-		"measured": e.Measured, "reference": e.Reference, "version": e.Version, "note": e.Note,
+		"threshold": e.Threshold, "pass_rate": e.PassRate, "graded_sessions": e.GradedSessions,
+		"days_without_sessions": e.DaysSilent,
+		"measured":              e.Measured, "reference": e.Reference, "version": e.Version, "note": e.Note,
 		"firing_since": httpapi.Time(e.FiringSince),
 	}})
 }
@@ -166,8 +168,9 @@ func (s *Service) Test(ctx context.Context, c access.Caller, id string) (d Deliv
 	}
 	n := notify.Notice{
 		ID: d.ID, EpisodeID: d.ID, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
-		Threshold: r.Threshold, WindowFrom: d.CreatedAt.AddDate(0, 0, -WindowDays), WindowTo: d.CreatedAt, TriggeredAt: d.CreatedAt,
-		URL: s.PublicURL,
+		Threshold: r.Threshold, WindowFrom: d.CreatedAt.AddDate(0, 0, -WindowDays), WindowTo: d.CreatedAt,
+		TriggeredAt: d.CreatedAt,
+		URL:         s.PublicURL,
 	}
 	if r.SkillID != nil {
 		n.SkillID, n.URL = *r.SkillID, s.skillURL(*r.SkillID)
@@ -215,6 +218,18 @@ func (s *Service) Deliveries(ctx context.Context, orgID, ruleID string, limit, o
 	return deliveries.Page(ctx, s.DB, ruleID, limit, offset)
 }
 
+// A Tally counts the deliveries of an episode that have a status.
+type Tally struct {
+	Status delivery.Status
+	Count  int64
+	Detail string // why one of them failed, or ""
+}
+
+// Tallies counts the deliveries of an episode, of all its notifications, by status.
+func (s *Service) Tallies(ctx context.Context, orgID, ruleID, episodeID string) ([]Tally, error) {
+	return talliesOfEpisode(ctx, s.DB, orgID, ruleID, episodeID)
+}
+
 // eventState is how the rule of an event is now for its skill.
 type eventState struct {
 	States       []State // one, or none if the rule was deleted
@@ -242,12 +257,11 @@ type EventFilter struct {
 	RuleID, SkillID string // "" for all
 	Transition      string // firing, resolved or reminder; "" for all
 	Search          string // in the names of skills
-	Sort            string // a field of eventSorts, with a leading - for descending; newest first when empty
-	Limit, Offset   int
+	store.Page
 }
 
 // Events returns a page of the organisation's events, newest first, and their
 // number.
 func (s *Service) Events(ctx context.Context, orgID string, f EventFilter) ([]Event, int, error) {
-	return eventsOfOrg(ctx, s.DB, orgID, f)
+	return listedEvents.Page(ctx, s.DB, f.Page, orgID, f.RuleID, f.SkillID, f.Transition, store.Like(f.Search))
 }

@@ -61,13 +61,8 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 		return err
 	}
 	// Unique: while an evaluation waits, further pushes enqueue none.
-	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID), jobs.For(orgID))
-}
-
-// Evaluated returns the ids of the rules of an organisation that were evaluated for at
-// least one skill.
-func (s *Service) Evaluated(ctx context.Context, orgID string) ([]string, error) {
-	return rulesWithState(ctx, s.DB, orgID)
+	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID),
+		jobs.For(orgID))
 }
 
 // Evaluate applies all rules of an organisation to its skills. States, events
@@ -236,7 +231,8 @@ func (e *evaluation) openIncident(ctx context.Context, r Rule, event Event, back
 	// addNote has set it: a rollback always leaves a note.
 	evidence := *event.Note
 	if event.PassRate != nil {
-		evidence = fmt.Sprintf("The pass rate was %.1f %% over %d graded sessions. %s", *event.PassRate*100, event.GradedSessions, evidence)
+		evidence = fmt.Sprintf("The pass rate was %.1f %% over %d graded sessions. %s", *event.PassRate*100,
+			event.GradedSessions, evidence)
 	}
 	return e.service.OnRolledBack.Open(ctx, e.tx, RolledBack{
 		EventID: event.ID, OrgID: r.OrgID, RuleID: r.ID, SkillID: event.SkillID, SkillName: event.SkillName,

@@ -46,7 +46,9 @@ func (e Evidence) verdict() verdict {
 // the days before. Of a skill with more gradings than are read, what was before the
 // first sessions is not known: week and month, the graded sessions of the last
 // WindowDays and evidenceDays, tell that and stand in for it.
-func gatherEvidence(all []skills.GradedSession, threshold float64, v registry.Lineage, week, month int64, now time.Time) Evidence {
+func gatherEvidence(all []skills.GradedSession, threshold float64, v registry.Lineage, week, month int64,
+	now time.Time,
+) Evidence {
 	days := newGradedDays(all, now)
 	cut := int64(days.sessions(len(days.all)-evidenceDays, len(days.all))) < month
 	since := now.Add(-evidenceDays * day)

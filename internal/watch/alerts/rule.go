@@ -70,7 +70,8 @@ var sensitivities = []Sensitivity{Point, Confident, Sequential}
 // An Action is what a rule does when it fires, besides notifying.
 type Action string
 
-// Rollback makes the previous version of the registry entry current again.
+// Rollback makes an earlier version of the registry entry current again: the last that was
+// current and holds (release.Service.Revert, and holds in rollback.go).
 const Rollback Action = "rollback"
 
 const (

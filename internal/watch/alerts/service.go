@@ -254,7 +254,7 @@ func (s *Service) Rule(ctx context.Context, orgID, id string) (Rule, error) {
 // Rules returns a page of the organisation's rules, newest first, and their
 // number.
 func (s *Service) Rules(ctx context.Context, orgID string, p store.Page) ([]Rule, int, error) {
-	return s.rulesOfOrg(ctx, s.DB, orgID, p)
+	return s.listed().Page(ctx, s.DB, p, orgID)
 }
 
 // States returns the states of rules, by rule and ordered by skill: of each skill for

@@ -65,21 +65,14 @@ func (s *Service) ruleByID(ctx context.Context, q store.Querier, orgID, id, lock
 	return store.One(rows, err, "Alert", s.scanRule)
 }
 
-// ruleSorts are the orders of the list. The default is the newest first: ids are
-// UUIDv7, which are in the order of time.
-var ruleSorts = store.Sorting{"type": "type", "channel": "channel", "enabled": "CASE WHEN enabled THEN 1 ELSE 2 END", "created_at": "created_at"}
-
-func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Rule, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_rules WHERE org_id = $1`, orgID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
+func (s *Service) listed() store.List[Rule] {
+	return store.List[Rule]{
+		// Ids are UUIDv7, which are in the order of time.
+		Columns: ruleColumns, From: `FROM alert_rules WHERE org_id = $1`, Order: `id DESC`, Scan: s.scanRule,
+		Sorts: store.Sorting{
+			"type": "type", "channel": "channel", "enabled": "CASE WHEN enabled THEN 1 ELSE 2 END", "created_at": "created_at",
+		},
 	}
-	rows, err = q.Query(ctx, `
-		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1`+ruleSorts.By(p.Sort, `id DESC`)+` LIMIT $2 OFFSET $3`,
-		orgID, p.Limit, p.Offset)
-	rules, err := store.All(rows, err, s.scanRule)
-	return rules, total, err
 }
 
 // lockEnabledRules locks the rules, which serialises the evaluations of one
@@ -242,8 +235,10 @@ func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 				evidence_of = excluded.evidence_of, evidence_reached = excluded.evidence_reached,
 				rollback_version = excluded.rollback_version, rollback_at = excluded.rollback_at,
 				rollback_blocked_by = excluded.rollback_blocked_by, rollback_needs = excluded.rollback_needs`,
-			s.RuleID, s.SkillID, s.State, store.Micros(s.Since), s.GoodStreak, s.Sequence, s.EpisodeID, store.NullMicros(s.LastNoticeAt),
-			store.NullMicros(s.AcknowledgedAt), s.AcknowledgedBy, s.Evidence.Sum, s.Evidence.Limit, s.Evidence.Sessions, s.Evidence.of,
+			s.RuleID, s.SkillID, s.State, store.Micros(s.Since), s.GoodStreak, s.Sequence, s.EpisodeID,
+			store.NullMicros(s.LastNoticeAt),
+			store.NullMicros(s.AcknowledgedAt), s.AcknowledgedBy, s.Evidence.Sum, s.Evidence.Limit,
+			s.Evidence.Sessions, s.Evidence.of,
 			s.Evidence.Reached, version, store.NullMicros(at), blockedBy, s.Rollback.Needs)
 		if err != nil {
 			return err
@@ -266,7 +261,8 @@ func acknowledgeStates(ctx context.Context, tx *store.Tx, ruleID, userID string,
 // order.
 func nextSequence(ctx context.Context, tx *store.Tx, e Event) (int, error) {
 	rows, err := tx.Query(ctx, `
-		UPDATE alert_states SET sequence = sequence + 1 WHERE rule_id = $1 AND skill_id = $2 RETURNING sequence`, e.RuleID, e.SkillID)
+		UPDATE alert_states SET sequence = sequence + 1 WHERE rule_id = $1 AND skill_id = $2 RETURNING sequence`,
+		e.RuleID, e.SkillID)
 	return store.One(rows, err, "State", store.Value[int])
 }
 
@@ -309,24 +305,13 @@ func eventByID(ctx context.Context, q store.Querier, id string) (Event, error) {
 	return store.One(rows, err, "Event", scanEvent)
 }
 
-var eventSorts = store.Sorting{"occurred_at": "occurred_at", "skill": "lower(skill_name)", "event": "transition"}
-
-func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilter) ([]Event, int, error) {
+var listedEvents = store.List[Event]{
+	Columns: eventColumns, Order: `id DESC`, Scan: scanEvent,
 	// An empty parameter selects all: there are few events, so no index is needed
 	// for each combination.
-	const chosen = ` WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)
-		AND ($4 = '' OR transition = $4) AND ($5 = '' OR lower(skill_name) LIKE lower($5) ESCAPE '\')`
-	search := store.Like(f.Search)
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_events`+chosen, orgID, f.RuleID, f.SkillID, f.Transition, search)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+eventColumns+` FROM alert_events`+chosen+eventSorts.By(f.Sort, `id DESC`)+` LIMIT $6 OFFSET $7`,
-		orgID, f.RuleID, f.SkillID, f.Transition, search, f.Limit, f.Offset)
-	events, err := store.All(rows, err, scanEvent)
-	return events, total, err
+	From: `FROM alert_events WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)
+		AND ($4 = '' OR transition = $4) AND ($5 = '' OR lower(skill_name) LIKE lower($5) ESCAPE '\')`,
+	Sorts: store.Sorting{"occurred_at": "occurred_at", "skill": "lower(skill_name)", "event": "transition"},
 }
 
 // deliveryBefore finds the delivery of the event before this one about the same
@@ -340,6 +325,19 @@ func deliveryBefore(ctx context.Context, q store.Querier, e Event, recipient *st
 	if err != nil {
 		return Delivery{}, err
 	}
-	return deliveries.First(ctx, q, `rule_id = $1 AND event_id = $2 AND id > $2 AND COALESCE(recipient_id, '') = COALESCE($3, '')`,
+	return deliveries.First(ctx, q, `rule_id = $1 AND event_id = $2 AND id > $2
+		AND COALESCE(recipient_id, '') = COALESCE($3, '')`,
 		e.RuleID, before, recipient)
+}
+
+// talliesOfEpisode reads the deliveries of one rule, which an index has.
+func talliesOfEpisode(ctx context.Context, q store.Querier, orgID, ruleID, episodeID string) ([]Tally, error) {
+	rows, err := q.Query(ctx, `
+		SELECT status, COUNT(*), COALESCE(MAX(detail), '') FROM alert_deliveries
+		WHERE org_id = $1 AND rule_id = $2 AND event_id IN (SELECT id FROM alert_events WHERE rule_id = $2 AND episode_id = $3)
+		GROUP BY status ORDER BY status`, orgID, ruleID, episodeID)
+	return store.All(rows, err, func(row store.Row) (t Tally, err error) {
+		err = row.Scan(&t.Status, &t.Count, &t.Detail)
+		return t, err
+	})
 }

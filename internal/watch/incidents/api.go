@@ -32,7 +32,8 @@ func (i Incident) State() string {
 
 func newOutput(i Incident) api.Incident {
 	out := api.Incident{
-		ID: i.ID, State: i.State(), AlertID: i.RuleID, SkillID: i.SkillID, Skill: i.SkillName, EntryID: i.EntryID, Version: i.Version,
+		ID: i.ID, State: i.State(), AlertID: i.RuleID, SkillID: i.SkillID, Skill: i.SkillName, EntryID: i.EntryID,
+		Version:     i.Version,
 		GoodVersion: i.GoodVersion, Evidence: i.Evidence, InstallationsLeft: i.Installations,
 		OpenedAt: httpapi.Time(i.OpenedAt), ClosedAt: httpapi.NullTime(i.ClosedAt),
 	}
@@ -64,7 +65,7 @@ type listOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
-	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{State: in.State, Limit: in.PerPage, Offset: in.Offset()})
+	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{State: in.State, Page: in.Rows()})
 	out := listOutput{Incidents: make([]api.Incident, len(all)), Pagination: in.Of(total)}
 	for i, one := range all {
 		out.Incidents[i] = newOutput(one)

@@ -90,7 +90,7 @@ func (i Incident) Timeline() (all []Moment) {
 	if i.IssueNumber != nil {
 		add(i.IssueOpenedAt, "issue_opened", "Issue %d was opened.", *i.IssueNumber)
 	}
-	add(i.ToldAt, "channel_notified", "The alert's channel got the installations that still have the version.")
+	add(i.ToldAt, "channel_notified", "The notification that names the installations left was queued.")
 	if i.Outcome == Undone {
 		add(i.ClosedAt, "closed", "Version %s was made current again: the incident is closed.", i.Version)
 	} else {

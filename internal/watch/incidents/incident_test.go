@@ -28,7 +28,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
@@ -93,7 +92,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, OnChanged: w.alerts,
 	}
-	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, hostapi.API{Service: code}, pushes, w.alerts, w.incidents} {
+	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, repohost.API{Service: code}, pushes, w.alerts, w.incidents} {
 		s.Mount(w.API)
 	}
 	w.ada = w.OrgWithPlan("acme", access.Pro)
@@ -244,6 +243,12 @@ func TestIncident(t *testing.T) {
 			t.Errorf("got the incident %v", got)
 		}
 		w.OrgWithPlan("evil", access.Pro).Get("/api/v1/incidents/"+first).WantErrorWith(http.StatusNotFound, "Incident not found")
+		rule := apptest.Text(got, "alert_id")
+		sent, err := w.alerts.Tallies(t.Context(), w.ada.Org.ID, rule, first)
+		others, err2 := w.alerts.Tallies(t.Context(), "another", rule, first)
+		if err != nil || err2 != nil || len(sent) != 2 || sent[0].Count+sent[1].Count != 2 || len(others) != 0 {
+			t.Errorf("got the deliveries %+v (%v), and %+v (%v) for another organisation", sent, err, others, err2)
+		}
 		if n := len(w.ada.Get("/api/v1/incidents?state=closed").Want(http.StatusOK).List("incidents")); n != 0 {
 			t.Errorf("%d incidents are closed", n)
 		}

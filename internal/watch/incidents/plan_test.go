@@ -17,7 +17,8 @@ func TestQueryPlans(t *testing.T) {
 			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on incidents`),
 			Allow: regexp.MustCompile(`^SCAN incidents USING (COVERING )?INDEX incidents_unfinished`), // which has only the rows that are asked for
 		}
-		if _, _, err := incidents.ListIncidents(t.Context(), q, "a", incidents.Filter{State: "open", Limit: 10}); err != nil {
+		open := incidents.Filter{State: "open", Page: store.Page{Limit: 10}}
+		if _, _, err := incidents.ListIncidents(t.Context(), q, "a", open); err != nil {
 			t.Error(err)
 		}
 		if _, err := incidents.Unfinished(t.Context(), q); err != nil {

@@ -234,9 +234,8 @@ func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident
 
 // A Filter chooses incidents of a listing.
 type Filter struct {
-	State         string // open or closed; "": both
-	Sort          string // a field of sorts, with a leading - for descending; newest first when empty
-	Limit, Offset int
+	State string // open or closed; "": both
+	store.Page
 }
 
 // List returns a page of the organisation's incidents, newest first, and how many

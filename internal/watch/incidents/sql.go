@@ -13,7 +13,8 @@ const columns = `id, org_id, rule_id, skill_id, skill_name, entry_id, version_id
 func scanIncident(row store.Row) (i Incident, err error) {
 	err = row.Scan(&i.ID, &i.OrgID, &i.RuleID, &i.SkillID, &i.SkillName, &i.EntryID, &i.VersionID, &i.Version, &i.GoodVersion,
 		&i.Evidence, &i.ConnectionID, &i.AttemptID, &i.CommitSHA, &i.CommitStatus, &i.CommitDetail, store.NullTime(&i.MarkedAt),
-		&i.IssueStatus, &i.IssueDetail, &i.IssueNumber, &i.IssueURL, store.NullTime(&i.IssueOpenedAt), store.NullTime(&i.IssueClosedAt),
+		&i.IssueStatus, &i.IssueDetail, &i.IssueNumber, &i.IssueURL, store.NullTime(&i.IssueOpenedAt),
+		store.NullTime(&i.IssueClosedAt),
 		&i.Tries, &i.Installations, store.NullTime(&i.ToldAt), store.Time(&i.OpenedAt), store.NullTime(&i.ClosedAt), &i.Outcome)
 	return i, err
 }
@@ -23,7 +24,8 @@ func scanIncident(row store.Row) (i Incident, err error) {
 func insertIncident(ctx context.Context, tx *store.Tx, i Incident) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO incidents (id, org_id, rule_id, skill_id, skill_name, entry_id, version_id, version, good_version, evidence,
-			connection_id, attempt_id, commit_sha, commit_status, commit_detail, issue_status, issue_detail, tries, installations, opened_at)
+			connection_id, attempt_id, commit_sha, commit_status, commit_detail, issue_status, issue_detail, tries,
+				installations, opened_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, '', 0, 0, $17)`,
 		i.ID, i.OrgID, i.RuleID, i.SkillID, i.SkillName, i.EntryID, i.VersionID, i.Version, i.GoodVersion, i.Evidence,
 		i.ConnectionID, i.AttemptID, i.CommitSHA, i.CommitStatus, i.CommitDetail, i.IssueStatus, store.Micros(i.OpenedAt))
@@ -88,22 +90,17 @@ func issueInUse(ctx context.Context, q store.Querier, i Incident) (bool, error) 
 	return store.One(rows, err, "Incident", store.Value[bool])
 }
 
-const listed = ` FROM incidents WHERE org_id = $1
-	AND ($2 = '' OR $2 = 'open' AND closed_at IS NULL OR $2 = 'closed' AND closed_at IS NOT NULL)`
-
-var sorts = store.Sorting{
-	"skill": "lower(skill_name)", "state": "CASE WHEN closed_at IS NULL THEN 1 ELSE 2 END", "installations": "installations",
-	"opened_at": "opened_at",
+var listed = store.List[Incident]{
+	Columns: columns, Order: `id DESC`, Scan: scanIncident,
+	From: `FROM incidents WHERE org_id = $1
+		AND ($2 = '' OR $2 = 'open' AND closed_at IS NULL OR $2 = 'closed' AND closed_at IS NOT NULL)`,
+	Sorts: store.Sorting{
+		"skill": "lower(skill_name)", "state": "CASE WHEN closed_at IS NULL THEN 1 ELSE 2 END", "installations": "installations",
+		"opened_at": "opened_at",
+	},
 }
 
 // listIncidents reads a page of incidents and their number.
 func listIncidents(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Incident, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.State)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `SELECT `+columns+listed+sorts.By(f.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, f.State, f.Limit, f.Offset)
-	all, err := store.All(rows, err, scanIncident)
-	return all, total, err
+	return listed.Page(ctx, q, f.Page, orgID, f.State)
 }

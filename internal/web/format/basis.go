@@ -16,7 +16,7 @@ var basisTexts = []struct {
 	word  string // in lists
 }{
 	{basis.Person, "graded by people", "people"},
-	{basis.Pushed, "reported by clients", "clients"},
+	{basis.Pushed, "reported by clients", "reported"},
 	{basis.Judge, "judged by a model", "judge"},
 	{basis.Outcome, "from outcomes", "outcomes"},
 }
@@ -76,4 +76,12 @@ func Agreement(c grades.Calibration) string {
 		text += fmt.Sprintf(", kappa %.2f (%.2f to %.2f)", *c.Kappa, c.KappaInterval[0], c.KappaInterval[1])
 	}
 	return text
+}
+
+// BasisWord names what one grade rests on; "reported" is what the API calls pushed.
+func BasisWord(of any) string {
+	if word := fmt.Sprint(of); word != string(basis.Pushed) {
+		return word
+	}
+	return "reported"
 }

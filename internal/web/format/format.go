@@ -58,7 +58,8 @@ func element(t time.Time, text, kind string) template.HTML {
 }
 
 // Ago says how long before now a time was, or after now it is, e.g. "3 days ago" and
-// "in 2 h"; what is a month away has its date. The script has the same rules.
+// "in 2 h"; what is a month away has its date. What is to come is rounded, so that 7 days
+// are not "in 6 days" a second later. The script has the same rules.
 func Ago(t, now time.Time) string {
 	age := now.Sub(t)
 	text := func(d time.Duration) string {
@@ -75,8 +76,12 @@ func Ago(t, now time.Time) string {
 		return "just now"
 	case age.Abs() >= 30*day:
 		return t.UTC().Format(time.DateOnly)
+	case age <= -day:
+		return "in " + text((-age).Round(day))
+	case age <= -time.Hour:
+		return "in " + text((-age).Round(time.Hour))
 	case age < 0:
-		return "in " + text(-age)
+		return "in " + text((-age).Round(time.Minute))
 	}
 	return text(age) + " ago"
 }

@@ -105,6 +105,10 @@ func TestAgo(t *testing.T) {
 		{30*24*time.Hour - 1, "29 days ago"},
 		{30 * 24 * time.Hour, "2026-03-01"},
 		{-2 * time.Hour, "in 2 h"},
+		{-7*24*time.Hour + time.Minute, "in 7 days"},
+		{-6*24*time.Hour - 11*time.Hour, "in 6 days"},
+		{-24*time.Hour + time.Second, "in 1 day"},
+		{-59*time.Minute - 40*time.Second, "in 1 h"},
 		{-31 * 24 * time.Hour, "2026-05-01"},
 	} {
 		if got := format.Ago(now.Add(-c.age), now); got != c.want {

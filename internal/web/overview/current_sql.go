@@ -10,7 +10,9 @@ import (
 // currentVersions sums the graded sessions of current versions since a day: of these
 // skills, or, if they are nil, of those whose entry changed since then. A skill may have
 // two entries; the first one counts, as for Entry.
-func currentVersions(ctx context.Context, q store.Querier, orgID string, from int64, skillIDs []string) (map[string]Current, error) {
+func currentVersions(ctx context.Context, q store.Querier, orgID string, from int64, skillIDs []string) (map[string]Current,
+	error,
+) {
 	which, arg := `AND e.updated_at >= $3`, any(store.Micros(time.Unix(from*secondsPerDay, 0)))
 	if skillIDs != nil {
 		var in string

@@ -55,6 +55,7 @@ type Change struct {
 	Detail    string // a rollback's reason, or ""
 	PassRate  *float64
 	Threshold float64
+	Others    int // number of further new skills, which share the row
 }
 
 // An Entry is the registry's entry of a skill.

@@ -191,6 +191,11 @@ func TestChanges(t *testing.T) {
 		}, got)
 		changes, err = w.s.Changes(w.t.Context(), "a", w.now.Add(-7*day), 2)
 		check(w.t, err, 2, len(changes))
+		for i := range 120 {
+			w.exec(`INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, 'a', $1, $2)`, fmt.Sprint("many", i), w.micros(-day))
+		}
+		changes, err = w.s.Changes(w.t.Context(), "a", w.now.Add(-7*day), 4)
+		check(w.t, err, []int{0, 0, 0, 120}, []int{changes[0].Others, changes[1].Others, changes[2].Others, changes[3].Others})
 	})
 }
 

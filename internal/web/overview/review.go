@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"context"
 	"time"
 )
 
@@ -12,10 +11,4 @@ type Decision struct {
 	Status                        string // suggestions.Status
 	SuiteID                       *string
 	At                            time.Time
-}
-
-// LastDecisions returns the newest decision of a user since a time, with those that
-// were made together with it.
-func (s *Service) LastDecisions(ctx context.Context, orgID, userID string, since time.Time) ([]Decision, error) {
-	return lastDecisions(ctx, s.DB, orgID, userID, since)
 }

@@ -81,6 +81,8 @@ func (s *Service) Existing(ctx context.Context, orgID string, ids []string) (map
 }
 
 // Changes lists the newest changes in an organisation since a time, newest first.
+// Consecutive new skills share a row: an import reports many at once. All of them are
+// read, so that their number is true.
 func (s *Service) Changes(ctx context.Context, orgID string, since time.Time, limit int) ([]Change, error) {
 	var all []Change
 	for _, read := range []changeQuery{publishesSince, rollbacksSince, alertsSince, skillsSince} {
@@ -91,7 +93,15 @@ func (s *Service) Changes(ctx context.Context, orgID string, since time.Time, li
 		all = append(all, found...)
 	}
 	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(b.At.UnixMicro(), a.At.UnixMicro()) })
-	return all[:min(len(all), limit)], nil
+	var merged []Change
+	for _, c := range all {
+		if last := len(merged) - 1; last >= 0 && c.Kind == "new" && merged[last].Kind == "new" {
+			merged[last].Others++
+			continue
+		}
+		merged = append(merged, c)
+	}
+	return merged[:min(len(merged), limit)], nil
 }
 
 // Entry returns the registry's entry of a skill of the organisation; without

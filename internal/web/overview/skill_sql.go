@@ -39,7 +39,8 @@ func tenuresOfSkills(ctx context.Context, q store.Querier, orgID string, skillID
 // daysOfOrg sums all listed skills. A session with several skills counts for each.
 func daysOfOrg(ctx context.Context, q store.Querier, orgID string, from int64) ([]dayRow, error) {
 	rows, err := q.Query(ctx, `
-		SELECT d.day, CAST(SUM(d.sessions) AS BIGINT), CAST(SUM(d.graded_sessions) AS BIGINT), CAST(SUM(d.pass_rate_sum) AS BIGINT)
+		SELECT d.day, CAST(SUM(d.sessions) AS BIGINT), CAST(SUM(d.graded_sessions) AS BIGINT),
+			CAST(SUM(d.pass_rate_sum) AS BIGINT)
 		FROM skills k`+q.Dialect().Lookup("skill_days", "d", "d.subject_id = k.id AND d.day >= $2")+`
 		WHERE k.org_id = $1 AND `+listed+`
 		GROUP BY d.day`, orgID, from)
@@ -64,13 +65,16 @@ func sourcesOfSkill(ctx context.Context, q store.Querier, orgID, skillID string,
 
 // suitesOfSources returns suites with their newest run. A suite has no issues if the
 // list of them, which is JSON, is empty.
-func suitesOfSources(ctx context.Context, q store.Querier, orgID string, sourceIDs, suiteIDs []string, limit int) ([]RelatedSuite, error) {
+func suitesOfSources(ctx context.Context, q store.Querier, orgID string, sourceIDs, suiteIDs []string,
+	limit int,
+) ([]RelatedSuite, error) {
 	of, sources := q.Dialect().In("$2", sourceIDs)
 	in, ids := q.Dialect().In("$3", suiteIDs)
 	rows, err := q.Query(ctx, `
 		SELECT s.id, s.name, COALESCE(s.source_id, ''), s.issues IN ('[]', 'null'), r.id, r.status, r.pass_rate, r.created_at
 		FROM eval_suites s LEFT JOIN eval_runs r ON r.id = (
-			SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+catalogue.Ordinary+` ORDER BY eval_runs.id DESC LIMIT 1)
+			SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+catalogue.Ordinary+`
+				ORDER BY eval_runs.id DESC LIMIT 1)
 		WHERE s.org_id = $1 AND (s.source_id`+of+` OR s.id`+in+`)
 		ORDER BY s.id LIMIT $4`, orgID, sources, ids, limit)
 	return store.All(rows, err, func(row store.Row) (s RelatedSuite, err error) {

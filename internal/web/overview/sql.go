@@ -65,7 +65,8 @@ func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, 
 	rows, err := q.Query(ctx, `
 		SELECT r.id, k.id, k.name, r.type, r.threshold, s.since, e.pass_rate
 		FROM alert_rules r`+q.Dialect().Lookup("alert_states", "s", "s.rule_id = r.id AND s.state = 'firing'")+
-		q.Dialect().Lookup("skills", "k", "k.id = s.skill_id")+q.Dialect().LeftLookup("alert_events", "e", "e.id = s.episode_id")+`
+		q.Dialect().Lookup("skills", "k", "k.id = s.skill_id")+q.Dialect().LeftLookup("alert_events", "e",
+		"e.id = s.episode_id")+`
 		WHERE r.org_id = $1 AND r.enabled AND `+listed+`
 		ORDER BY s.since, r.id, k.id`, orgID)
 	return store.All(rows, err, func(row store.Row) (f Firing, err error) {
@@ -103,7 +104,8 @@ func failingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Failing
 	})
 }
 
-// A changeQuery returns one kind of changes, newest first; Changes merges them.
+// A changeQuery returns one kind of changes, newest first; Changes merges them. All but
+// skillsSince stop at the limit.
 type changeQuery func(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error)
 
 // publishesSince leaves out candidates, which are no change yet for those who
@@ -149,10 +151,10 @@ func alertsSince(ctx context.Context, q store.Querier, orgID string, since time.
 }
 
 // skillsSince returns skills that were confirmed since: created_at is set then.
-func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
+func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, _ int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT k.created_at, k.id, k.name FROM skills k WHERE k.org_id = $1 AND k.created_at >= $2 AND `+listed+`
-		ORDER BY k.created_at DESC, k.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
+		ORDER BY k.created_at DESC, k.id DESC`, orgID, store.Micros(since))
 	return store.All(rows, err, func(row store.Row) (Change, error) {
 		c := Change{Kind: "new"}
 		err := row.Scan(store.Time(&c.At), &c.SkillID, &c.Name)
@@ -171,10 +173,10 @@ func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (
 	})
 }
 
-// lastDecisions returns what a user decided last. Decisions that were made together
-// have the same time.
-func lastDecisions(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) ([]Decision, error) {
-	rows, err := q.Query(ctx, `
+// LastDecisions returns the newest decision of a user since a time, with those that
+// were made together with it, which have the same time.
+func (s *Service) LastDecisions(ctx context.Context, orgID, userID string, since time.Time) ([]Decision, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT source_id, suggestion_id, query, should_trigger, review_status, applied_suite_id, reviewed_at FROM source_reviews
 		WHERE org_id = $1 AND reviewed_by = $2 AND reviewed_at = (
 			SELECT MAX(reviewed_at) FROM source_reviews WHERE org_id = $1 AND reviewed_by = $2 AND reviewed_at >= $3)

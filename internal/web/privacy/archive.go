@@ -134,7 +134,8 @@ func (s *Service) WriteArchive(ctx context.Context, orgID string, w io.Writer, r
 	if err != nil {
 		return err
 	}
-	if err := a.add(manifestName, zip.Deflate, func(w io.Writer) error { _, err := w.Write(append(content, '\n')); return err }); err != nil {
+	if err := a.add(manifestName, zip.Deflate,
+		func(w io.Writer) error { _, err := w.Write(append(content, '\n')); return err }); err != nil {
 		return err
 	}
 	return a.zip.Close()
@@ -179,7 +180,10 @@ func (a *archive) addTables(ctx context.Context, tx *store.Tx, orgID string, key
 // addTable writes the rows of a table as JSON lines. Rows go through one buffer, so
 // that memory does not depend on the table.
 func (a *archive) addTable(ctx context.Context, tx *store.Tx, orgID string, t table) error {
-	file := TableFile{Table: t.Name, File: dataDir + t.Name + ".jsonl", Columns: t.Columns, LeftOut: append([]string{}, t.omitted...)}
+	file := TableFile{
+		Table: t.Name, File: dataDir + t.Name + ".jsonl", Columns: t.Columns,
+		LeftOut: append([]string{}, t.omitted...),
+	}
 	err := a.add(file.File, zip.Deflate, func(w io.Writer) error {
 		hash := sha256.New()
 		out := io.MultiWriter(w, hash)

@@ -68,7 +68,8 @@ func (s *Service) Link(ctx context.Context, e Export) (url string, until time.Ti
 		return "", until, fault.New(fault.NotFound, "This archive has expired")
 	}
 	url, err = s.Blobs.SignedURL(ctx, e.key(), blob.SignOptions{
-		Expires: lifetime, Filename: "whetstone-export-" + e.CreatedAt.Format("2006-01-02") + ".zip", ContentType: "application/zip",
+		Expires: lifetime, Filename: "whetstone-export-" + e.CreatedAt.Format("2006-01-02") + ".zip",
+		ContentType: "application/zip",
 	})
 	return url, time.Now().Add(lifetime), err
 }

@@ -42,7 +42,8 @@ func (s *Service) Register() {
 	},
 		jobs.Timeout(6*time.Hour), jobs.NeedsRoom())
 	// Six hours is far above what the largest organisations take.
-	jobs.Handle(s.Jobs, func(ctx context.Context, args purge) error { return s.Purge(ctx, args.OrgID) }, jobs.Timeout(6*time.Hour))
+	jobs.Handle(s.Jobs, func(ctx context.Context, args purge) error { return s.Purge(ctx, args.OrgID) },
+		jobs.Timeout(6*time.Hour))
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweep) error { return errors.Join(s.sweep(ctx), s.purgeLate(ctx)) },
 		jobs.Timeout(6*time.Hour))
 	s.Jobs.Every(time.Hour, sweep{})

@@ -83,18 +83,19 @@ func writePerson(ctx context.Context, tx *store.Tx, c access.Caller, out *bufio.
 		_, _ = out.WriteString("\n\"" + t.Name + `":[`)
 		var line []byte
 		more := false
-		err := tx.DumpWhere(ctx, t.Table, condition+" ORDER BY "+t.order(), []any{c.OrgID, c.UserID}, func(row []any) (err error) {
-			if line, err = appendRow(line[:0], t.Columns, row); err != nil {
+		err := tx.DumpWhere(ctx, t.Table, condition+" ORDER BY "+t.order(), []any{c.OrgID, c.UserID},
+			func(row []any) (err error) {
+				if line, err = appendRow(line[:0], t.Columns, row); err != nil {
+					return err
+				}
+				if more {
+					_ = out.WriteByte(',')
+				}
+				more = true
+				_ = out.WriteByte('\n')
+				_, err = out.Write(line)
 				return err
-			}
-			if more {
-				_ = out.WriteByte(',')
-			}
-			more = true
-			_ = out.WriteByte('\n')
-			_, err = out.Write(line)
-			return err
-		})
+			})
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-const exportColumns = `id, org_id, created_by, state, row_count, blob_count, size, sha256, created_at, finished_at, expires_at, error`
+const exportColumns = `id, org_id, created_by, state, row_count, blob_count, size, sha256, created_at, finished_at,
+	expires_at, error`
 
 func scanExport(row store.Row) (e Export, err error) {
 	err = row.Scan(&e.ID, &e.OrgID, &e.CreatedBy, &e.State, &e.Rows, &e.Blobs, &e.Size, &e.SHA256,
@@ -30,7 +31,8 @@ func updateExport(ctx context.Context, q store.Querier, e Export) (bool, error) 
 		UPDATE organisation_exports SET state = $3, row_count = $4, blob_count = $5, size = $6, sha256 = $7, finished_at = $8,
 			expires_at = $9, error = $10
 		WHERE org_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
-		e.OrgID, e.ID, e.State, e.Rows, e.Blobs, e.Size, e.SHA256, store.NullMicros(e.FinishedAt), store.NullMicros(e.ExpiresAt), e.Error)
+		e.OrgID, e.ID, e.State, e.Rows, e.Blobs, e.Size, e.SHA256, store.NullMicros(e.FinishedAt),
+		store.NullMicros(e.ExpiresAt), e.Error)
 	return n == 1, err
 }
 
@@ -47,7 +49,8 @@ func newestExport(ctx context.Context, q store.Querier, orgID string) (Export, e
 
 // lockOrg keeps two exports of an organisation from being started at the same time.
 func lockOrg(ctx context.Context, tx *store.Tx, orgID string) (name string, err error) {
-	rows, err := tx.Query(ctx, `SELECT name FROM organisations WHERE id = $1 AND deleted_at IS NULL`+tx.Dialect().ForUpdate(), orgID)
+	rows, err := tx.Query(ctx, `SELECT name FROM organisations WHERE id = $1 AND deleted_at IS NULL`+tx.Dialect().ForUpdate(),
+		orgID)
 	return store.One(rows, err, "Organisation", store.Value[string])
 }
 
@@ -92,7 +95,8 @@ func deleteExportsBefore(ctx context.Context, q store.Querier, before time.Time)
 
 func insertDeletion(ctx context.Context, q store.Querier, orgID string, at time.Time) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO organisation_deletions (id, requested_at, row_count, blob_count) VALUES ($1, $2, 0, 0)`, orgID, store.Micros(at))
+		INSERT INTO organisation_deletions (id, requested_at, row_count, blob_count) VALUES ($1, $2, 0, 0)`, orgID,
+		store.Micros(at))
 	return err
 }
 
@@ -123,7 +127,8 @@ func deletionsSince(ctx context.Context, q store.Querier, since time.Time) ([]de
 
 func countDeleted(ctx context.Context, q store.Querier, orgID string, rows, blobs int64) error {
 	_, err := q.Exec(ctx, `
-		UPDATE organisation_deletions SET row_count = row_count + $2, blob_count = blob_count + $3 WHERE id = $1`, orgID, rows, blobs)
+		UPDATE organisation_deletions SET row_count = row_count + $2, blob_count = blob_count + $3 WHERE id = $1`,
+		orgID, rows, blobs)
 	return err
 }
 
@@ -135,15 +140,15 @@ func finishDeletion(ctx context.Context, q store.Querier, orgID string, at time.
 
 // isOpen reports whether the organisation is there and was not deleted.
 func isOpen(ctx context.Context, q store.Querier, orgID string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM organisations WHERE id = $1 AND deleted_at IS NULL`, orgID)
-	n, err := store.One(rows, err, "Organisation", store.Value[int64])
+	n, err := store.Count(ctx, q, `FROM organisations WHERE id = $1 AND deleted_at IS NULL`, orgID)
 	return n > 0, err
 }
 
 // eachBlob calls fn with the keys of the blobs of an organisation's rows of a table.
 func eachBlob(ctx context.Context, q store.Querier, t table, condition, orgID string, fn func(key string) error) error {
 	for _, key := range t.blobs {
-		rows, err := q.Query(ctx, fmt.Sprintf(`SELECT DISTINCT %s FROM %s WHERE (%s) AND %s IS NOT NULL`, key, t.Name, condition, key), orgID)
+		rows, err := q.Query(ctx, fmt.Sprintf(`SELECT DISTINCT %s FROM %s WHERE (%s) AND %s IS NOT NULL`, key, t.Name,
+			condition, key), orgID)
 		err = store.Each(rows, err, func(row store.Row) error {
 			key, err := store.Value[string](row)
 			if err != nil || key == "" {
@@ -163,7 +168,8 @@ func sharedBlobs(ctx context.Context, q store.Querier, t table, orgID string, ke
 	shared := map[string]bool{}
 	in, list := q.Dialect().In("$2", keys)
 	for _, key := range t.blobs {
-		rows, err := q.Query(ctx, fmt.Sprintf(`SELECT %s FROM %s WHERE %s%s AND NOT (%s)`, key, t.Name, key, in, t.delete), orgID, list)
+		rows, err := q.Query(ctx, fmt.Sprintf(`SELECT %s FROM %s WHERE %s%s AND NOT (%s)`, key, t.Name, key, in, t.delete),
+			orgID, list)
 		err = store.Each(rows, err, func(row store.Row) error {
 			key, err := store.Value[string](row)
 			shared[key] = true

@@ -6,11 +6,12 @@
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 function ago(at) {
-  const minutes = Math.floor(Math.abs(Date.now() - at) / 60000), days = Math.floor(minutes / 1440);
-  if (minutes < 1) return "just now";
-  if (days >= 30) return day.format(at);
+  const left = (at - Date.now()) / 60000, unit = left >= 1440 ? 1440 : left >= 60 ? 60 : 1;
+  const minutes = left > 0 ? Math.round(left / unit) * unit : Math.floor(-left), days = Math.floor(minutes / 1440);
+  if (Math.abs(left) < 1) return "just now";
+  if (Math.abs(left) >= 43200) return day.format(at);
   const text = minutes < 60 ? `${minutes} min` : days < 1 ? `${Math.floor(minutes / 60)} h` : days === 1 ? "1 day" : `${days} days`;
-  return at > Date.now() ? `in ${text}` : `${text} ago`;
+  return left > 0 ? `in ${text}` : `${text} ago`;
 }
 function localTimes(root) {
   for (const t of root.querySelectorAll("time[datetime]")) {
@@ -55,7 +56,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 
 // Changes that cannot be undone ask first.
 document.addEventListener("submit", (event) => {
-  const text = event.target.dataset.confirm;
+  const text = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
   if (text && !confirm(text)) event.preventDefault();
 });
 

@@ -102,7 +102,10 @@ func (s *Service) Mount(a *httpapi.API) {
 			{"/api/v1/skills/-/upload/{id}", access.RegistryPush, maxFile, s.handleUpload},
 			{"/api/cli/telemetry/install", access.RegistryInstall, httpapi.DefaultMaxBody, s.handleTelemetry},
 		} {
-			route := httpapi.Route{Method: "POST", Path: base + r.path, Permission: r.permission, Plan: access.Pro, MaxBody: r.maxBody}
+			route := httpapi.Route{
+				Method: "POST", Path: base + r.path, Permission: r.permission, Plan: access.Pro,
+				MaxBody: r.maxBody,
+			}
 			a.Handle("POST "+route.Path, catalog.Limit(), s.handler(s.writer(route, r.serve)))
 		}
 	}
@@ -147,7 +150,8 @@ func (s *Service) writer(route httpapi.Route, serve handler) handler {
 		case v.caller.KeyID == "":
 			return errNoKey()
 		case !v.caller.Plan.Includes(route.Plan):
-			return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s", route.Plan, v.caller.Plan)
+			return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s",
+				route.Plan, v.caller.Plan)
 		case !v.caller.May(route.Permission):
 			return fault.New(fault.Denied, "This needs the permission %s", route.Permission)
 		// The address names an organisation: a key of another one must not publish

@@ -109,7 +109,8 @@ func (s *Service) handleUpload(w http.ResponseWriter, r *http.Request, v visit) 
 	}
 	sum := sha256.Sum256(content)
 	if int64(len(content)) != u.size || hex.EncodeToString(sum[:]) != u.sha256 {
-		return fault.New(fault.Malformed, "The file is not the one that was announced: it has %d bytes and the SHA-256 %x", len(content), sum)
+		return fault.New(fault.Malformed, "The file is not the one that was announced: it has %d bytes and the SHA-256 %x",
+			len(content), sum)
 	}
 	// The blob comes before the row that says so: a crash in between leaves a file
 	// for the sweep, and never a row without its file.
@@ -248,7 +249,8 @@ func (s *Service) uploaded(ctx context.Context, c access.Caller, p publication) 
 		// The zero upload, which was not received, for an unknown id.
 		u := uploads[f.StorageID]
 		if !u.received {
-			return nil, nil, fault.New(fault.Malformed, "The file %q was not uploaded, or longer than an hour ago; publish again", f.Path)
+			return nil, nil, fault.New(fault.Malformed,
+				"The file %q was not uploaded, or longer than an hour ago; publish again", f.Path)
 		}
 		other := ""
 		switch { // clients may leave these out
@@ -260,7 +262,8 @@ func (s *Service) uploaded(ctx context.Context, c access.Caller, p publication) 
 			other = "uploadTicket"
 		}
 		if other != "" {
-			return nil, nil, fault.New(fault.Malformed, "The %s of the file %q is not the one of its upload; publish again", other, f.Path)
+			return nil, nil, fault.New(fault.Malformed, "The %s of the file %q is not the one of its upload; publish again",
+				other, f.Path)
 		}
 		parts[i] = skillpkg.Part{Path: f.Path, Size: u.size, Open: func() (io.ReadCloser, error) {
 			body, _, err := s.Blobs.Get(ctx, u.key())
@@ -326,7 +329,7 @@ func (s *Service) publish(
 	for range 2 {
 		// Pending, too: an entry whose first version waits for its gate has no
 		// current one.
-		listed, _, err := s.Registry.List(ctx, c.OrgID, registry.Filter{Name: p.Slug, Pending: true, Limit: 1})
+		listed, _, err := s.Registry.List(ctx, c.OrgID, registry.Filter{Name: p.Slug, Pending: true, Page: store.Page{Limit: 1}})
 		if err != nil {
 			return e, ver, err
 		}

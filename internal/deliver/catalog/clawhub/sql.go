@@ -19,7 +19,8 @@ type upload struct {
 // insertUpload announces a file, of which nothing has arrived yet.
 func insertUpload(ctx context.Context, q store.Querier, u upload) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO clawhub_uploads (id, org_id, user_id, sha256, size, received, created_at) VALUES ($1, $2, $3, $4, $5, FALSE, $6)`,
+		INSERT INTO clawhub_uploads (id, org_id, user_id, sha256, size, received, created_at)
+			VALUES ($1, $2, $3, $4, $5, FALSE, $6)`,
 		u.id, u.orgID, u.userID, u.sha256, u.size, store.Micros(u.createdAt))
 	return err
 }

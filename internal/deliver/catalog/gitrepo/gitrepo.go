@@ -106,7 +106,10 @@ func (s *Service) handleRefs(w http.ResponseWriter, r *http.Request, sh catalog.
 	}
 	out := &strings.Builder{}
 	if isV2(r) {
-		for _, capability := range []string{"version 2", "agent=whetstone", "ls-refs=unborn", "fetch=shallow", "object-format=sha1"} {
+		for _, capability := range []string{
+			"version 2", "agent=whetstone", "ls-refs=unborn", "fetch=shallow",
+			"object-format=sha1",
+		} {
 			_ = writeLine(out, "%s", capability) // a Builder never fails
 		}
 	} else if err := s.writeOldRefs(r.Context(), out, sh); err != nil {

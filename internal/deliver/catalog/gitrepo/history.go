@@ -59,7 +59,8 @@ func (c commit) raw() []byte {
 	if c.parent != (gittree.Hash{}) {
 		text += "parent " + c.parent.String() + "\n"
 	}
-	return fmt.Appendf([]byte(text), "author %s %d +0000\ncommitter %s %d +0000\n\n%s\n", author, c.at.Unix(), author, c.at.Unix(), c.message)
+	return fmt.Appendf([]byte(text), "author %s %d +0000\ncommitter %s %d +0000\n\n%s\n", author, c.at.Unix(), author,
+		c.at.Unix(), c.message)
 }
 
 // named computes the hash, which depends on all other fields.
@@ -70,7 +71,10 @@ func (c commit) named() commit {
 
 // first is the commit that every history begins with: a marketplace without plugins.
 func (m market) first() commit {
-	c := commit{market: m.String(), message: "Begin the marketplace of " + m.owner, tree: m.put(hashOnly, nil), at: time.Unix(0, 0).UTC()}
+	c := commit{
+		market: m.String(), message: "Begin the marketplace of " + m.owner, tree: m.put(hashOnly, nil),
+		at: time.Unix(0, 0).UTC(),
+	}
 	return c.named()
 }
 

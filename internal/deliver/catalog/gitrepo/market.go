@@ -63,7 +63,8 @@ type object = map[string]any
 // forceRemoveDeletedPlugins makes Claude Code uninstall what was withdrawn.
 func claudeHead(m market) any {
 	return object{
-		"name": m.name, "owner": object{"name": m.owner}, "description": "Skills of " + m.owner, "forceRemoveDeletedPlugins": true,
+		"name": m.name, "owner": object{"name": m.owner}, "description": "Skills of " + m.owner,
+		"forceRemoveDeletedPlugins": true,
 	}
 }
 

@@ -138,7 +138,8 @@ func appendCopy(delta []byte, offset, n int) []byte {
 		// All four bytes of the offset and two of the size, which is valid for any
 		// copy.
 		size := min(n, 0xffff)
-		delta = append(delta, 0x80|0x3f, byte(offset), byte(offset>>8), byte(offset>>16), byte(offset>>24), byte(size), byte(size>>8))
+		delta = append(delta, 0x80|0x3f, byte(offset), byte(offset>>8), byte(offset>>16), byte(offset>>24),
+			byte(size), byte(size>>8))
 		offset, n = offset+size, n-size
 	}
 	return delta

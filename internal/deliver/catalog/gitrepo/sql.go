@@ -38,7 +38,8 @@ func pluginsSince(ctx context.Context, q store.Querier, shelf string, number int
 	return store.All(rows, err, func(row store.Row) (*plugin, error) {
 		var p plugin
 		var tree string
-		err := row.Scan(&p.name, &p.since, &p.until, &p.ownerID, &p.entryID, &p.versionID, &p.version, &p.description, &p.zip, &tree)
+		err := row.Scan(&p.name, &p.since, &p.until, &p.ownerID, &p.entryID, &p.versionID, &p.version,
+			&p.description, &p.zip, &tree)
 		p.tree = parse(tree)
 		return &p, err
 	})
@@ -91,7 +92,10 @@ func insertPlugins(ctx context.Context, tx *store.Tx, sh shelf, plugins []*plugi
 		if p.until > 0 {
 			until[i] = &p.until
 		}
-		for j, text := range []string{p.name, p.ownerID, p.entryID, p.versionID, p.version, p.description, p.zip, p.tree.String()} {
+		for j, text := range []string{
+			p.name, p.ownerID, p.entryID, p.versionID, p.version, p.description, p.zip,
+			p.tree.String(),
+		} {
 			texts[j] = append(texts[j], text)
 		}
 	}
@@ -111,7 +115,8 @@ func forgetBefore(ctx context.Context, tx *store.Tx, shelf string, number, oldes
 	if _, err := tx.Exec(ctx, `DELETE FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, oldest); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `UPDATE catalog_commits SET message = '' WHERE shelf = $1 AND number < $2 AND message <> ''`, shelf, number)
+	_, err := tx.Exec(ctx, `UPDATE catalog_commits SET message = '' WHERE shelf = $1 AND number < $2
+		AND message <> ''`, shelf, number)
 	if err != nil {
 		return err
 	}
@@ -121,8 +126,7 @@ func forgetBefore(ctx context.Context, tx *store.Tx, shelf string, number, oldes
 
 // hasCommit reports whether a commit of the shelf after that number has this name.
 func hasCommit(ctx context.Context, q store.Querier, shelf, hash string, after int64) (bool, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM catalog_commits WHERE shelf = $1 AND number > $2 AND hash = $3`, shelf, after, hash)
-	n, err := store.One(rows, err, "Commit", store.Value[int64])
+	n, err := store.Count(ctx, q, `
+		FROM catalog_commits WHERE shelf = $1 AND number > $2 AND hash = $3`, shelf, after, hash)
 	return n > 0, err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// A content is what a version has for hosts. Versions never change, so it is always
+// A skillContent is what a version has for hosts. Versions never change, so it is always
 // right.
-type content struct {
+type skillContent struct {
 	files       []skillpkg.ManifestEntry // by path
 	frontmatter json.RawMessage
 	name        string // in SKILL.md
@@ -27,8 +27,8 @@ const (
 )
 
 // contents returns what versions have, by version id: from memory, or by one query.
-func (s *Service) contents(ctx context.Context, list []registry.Listed) (map[string]*content, error) {
-	all := make(map[string]*content, len(list))
+func (s *Service) contents(ctx context.Context, list []registry.Listed) (map[string]*skillContent, error) {
+	all := make(map[string]*skillContent, len(list))
 	byID := map[string]registry.Version{}
 	var missing []string
 	for _, l := range list {
@@ -52,7 +52,7 @@ func (s *Service) contents(ctx context.Context, list []registry.Listed) (map[str
 		return nil, err
 	}
 	for _, v := range stored {
-		c := &content{files: v.Manifest, problem: errNoSkillFile}
+		c := &skillContent{files: v.Manifest, problem: errNoSkillFile}
 		size := int64(contentSize)
 		for _, f := range v.Manifest {
 			size += fileSize + int64(len(f.Path))
@@ -73,7 +73,7 @@ func (s *Service) contents(ctx context.Context, list []registry.Listed) (map[str
 }
 
 // unlisted says why hosts would refuse a skill, nil if they would not.
-func (c *content) unlisted(name string) error {
+func (c *skillContent) unlisted(name string) error {
 	switch {
 	case c.problem != nil:
 		return c.problem

@@ -52,7 +52,8 @@ func frontmatter(skillMD []byte) (fields json.RawMessage, name string, err error
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(fenced(string(skillMD))))
 	var document yaml.Node
-	if err := decoder.Decode(&document); err != nil || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+	if err := decoder.Decode(&document); err != nil || len(document.Content) != 1 ||
+		document.Content[0].Kind != yaml.MappingNode {
 		return nil, "", errFrontmatter
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {

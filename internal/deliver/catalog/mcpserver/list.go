@@ -105,7 +105,7 @@ func (s *Service) handleList(ctx context.Context, _ *mcp.ServerSession, in *list
 // what they have. Names are unique in a listing, so the cursor stays valid when
 // skills come and go.
 func (s *Service) page(v *visit, cursor string) (
-	page []registry.Listed, contents map[string]*content, next string, err error,
+	page []registry.Listed, contents map[string]*skillContent, next string, err error,
 ) {
 	if cursor != "" && !catalog.ValidName(cursor) {
 		return nil, nil, "", fault.Invalid("cursor", "cursor must be a nextCursor of this server")
@@ -114,7 +114,8 @@ func (s *Service) page(v *visit, cursor string) (
 	if err != nil {
 		return nil, nil, "", err
 	}
-	start, found := slices.BinarySearchFunc(list, cursor, func(l registry.Listed, name string) int { return cmp.Compare(l.Name, name) })
+	start, found := slices.BinarySearchFunc(list, cursor,
+		func(l registry.Listed, name string) int { return cmp.Compare(l.Name, name) })
 	if found {
 		start++
 	}
@@ -142,8 +143,11 @@ func (s *Service) page(v *visit, cursor string) (
 
 // newEntry describes a version whose SKILL.md is below an address. The frontmatter
 // goes out as it was parsed once, see frontmatter.
-func newEntry(at address, c *content, evidence map[string]any) entry {
-	e := entry{URI: at.at(skillFile).String(), Frontmatter: c.frontmatter, Resources: make([]entryFile, len(c.files)), Meta: evidence}
+func newEntry(at address, c *skillContent, evidence map[string]any) entry {
+	e := entry{
+		URI: at.at(skillFile).String(), Frontmatter: c.frontmatter, Resources: make([]entryFile, len(c.files)),
+		Meta: evidence,
+	}
 	for i, f := range c.files {
 		e.Resources[i] = entryFile{URI: at.at(f.Path).String(), Digest: "sha256:" + f.Hash, Size: f.Size}
 	}
@@ -248,7 +252,7 @@ func (s *Service) handleGet(ctx context.Context, _ *mcp.ServerSession, in *uriPa
 // find returns the skill at an address, with the version that it names as the
 // current one, and what that has. Candidates and withdrawn versions are in no
 // catalog.
-func (s *Service) find(v *visit, at address) (registry.Listed, *content, error) {
+func (s *Service) find(v *visit, at address) (registry.Listed, *skillContent, error) {
 	// One error for all cases, so that private names cannot be probed.
 	unknown := fault.New(fault.NotFound, "Resource not found")
 	sh, ok := v.of(at.org)

@@ -57,7 +57,7 @@ type Service struct {
 
 	api    *httpapi.API
 	once   sync.Once
-	skills *lru.Cache[string, *content] // by version id
+	skills *lru.Cache[string, *skillContent] // by version id
 	stream *mcp.StreamableHTTPHandler
 }
 
@@ -83,7 +83,7 @@ const (
 // init builds the server with its tools, resources and methods. One server for all
 // requests: it has no state, and a visit carries what differs.
 func (s *Service) init() {
-	s.skills = lru.New[string, *content](maxContents)
+	s.skills = lru.New[string, *skillContent](maxContents)
 	server := mcp.NewServer(&mcp.Implementation{Name: "whetstone", Title: "Whetstone", Version: s.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{
@@ -165,7 +165,8 @@ func (s *Service) checkOrigin(r *http.Request) error {
 	if err == nil && (from.Scheme == "http" || from.Scheme == "https") {
 		own, _ := url.Parse(s.PublicURL)
 		ip := net.ParseIP(from.Hostname())
-		if from.Hostname() == "localhost" || ip != nil && ip.IsLoopback() || own != nil && strings.EqualFold(from.Host, own.Host) {
+		if from.Hostname() == "localhost" || ip != nil && ip.IsLoopback() || own != nil &&
+			strings.EqualFold(from.Host, own.Host) {
 			return nil
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/observe/content/redact"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -109,7 +109,8 @@ func (s *Service) push(v *visit, key string, records map[string]any) {
 // derived from the key, so that Push deduplicates.
 func (s *Service) ingest(v *visit, key string, records map[string]any) error {
 	raw, err := json.Marshal(map[string]any{
-		"schema_version": "2.0", "push_id": uuid.NewSHA1(uuid.MustParse("0d1f6d7e-5a2c-4f0b-8a53-9c1de3b07a64"), []byte(v.caller.OrgID+"\n"+v.caller.UserID+"\n"+key)), "canonical": records,
+		"schema_version": "2.0", "push_id": uuid.NewSHA1(uuid.MustParse("0d1f6d7e-5a2c-4f0b-8a53-9c1de3b07a64"),
+			[]byte(v.caller.OrgID+"\n"+v.caller.UserID+"\n"+key)), "canonical": records,
 	})
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func (s *Service) grade(v *visit, in outcomeInput) (sessions.Grade, string, erro
 	verdict := grades.Verdict{SessionID: in.Session, Passed: in.Passed, Reason: in.Note, Basis: basis.Pushed}
 	if text.Valid(in.Note) {
 		// Models quote what they have seen, which may include secrets.
-		verdict.Reason = redact.Text(in.Note)
+		verdict.Reason = content.Redact(in.Note)
 	}
 	if verdict.Check() != nil {
 		return sessions.Grade{}, "", fault.Invalid("note", "note must be text of at most %d bytes", grades.MaxReason)

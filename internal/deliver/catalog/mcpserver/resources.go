@@ -60,7 +60,7 @@ func (s *Service) listResources(ctx context.Context, req mcp.Request) (mcp.Resul
 }
 
 // file finds a file of a version.
-func (c *content) file(path string) (skillpkg.ManifestEntry, bool) {
+func (c *skillContent) file(path string) (skillpkg.ManifestEntry, bool) {
 	i := slices.IndexFunc(c.files, func(f skillpkg.ManifestEntry) bool { return f.Path == path })
 	if i < 0 {
 		return skillpkg.ManifestEntry{}, false
@@ -175,7 +175,7 @@ func (s *Service) handleDirectory(ctx context.Context, _ *mcp.ServerSession, in 
 }
 
 // children lists what lies directly in a folder, ordered by name.
-func (c *content) children(at address) []*mcp.Resource {
+func (c *skillContent) children(at address) []*mcp.Resource {
 	prefix := ""
 	if at.path != "" {
 		prefix = at.path + "/"

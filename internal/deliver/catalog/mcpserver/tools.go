@@ -198,7 +198,7 @@ func (s *Service) getSkill(v *visit, in getInput) (shown string, out getOutput, 
 }
 
 // files has digests in the form of the extension, e.g. "sha256:9f86...".
-func files(c *content) []fileOutput {
+func files(c *skillContent) []fileOutput {
 	all := make([]fileOutput, len(c.files))
 	for i, f := range c.files {
 		all[i] = fileOutput{f.Path, f.Size, "sha256:" + f.Hash}
@@ -223,7 +223,7 @@ func (o getOutput) asText() string {
 
 // named finds a skill by its name, or by that of its publisher and its own, and a
 // version of it.
-func (s *Service) named(v *visit, name, version string) (registry.Listed, *content, error) {
+func (s *Service) named(v *visit, name, version string) (registry.Listed, *skillContent, error) {
 	// A name without a publisher is looked up as searches list it: the own one
 	// first.
 	org, short, qualified := strings.Cut(name, "/")

@@ -23,6 +23,9 @@ var programs = map[string]string{
 	"claude-code": "claude", "codex": "codex", "copilot": "copilot", "opencode": "opencode", "gemini": "gemini",
 }
 
+// copier is the program cp, found before a test changes PATH.
+var copier, _ = exec.LookPath("cp")
+
 // Main lets the program of a test be the relay, as the service's own binary is, and
 // the stand-in of an agent. TestMain calls it first.
 func Main() {
@@ -39,19 +42,17 @@ func StandIns(t *testing.T) string {
 	t.Helper()
 	dir := Folder(t)
 	first := filepath.Join(dir, "claude")
-	self, err := os.Open("/proc/self/exe")
+	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		t.Skip(err) // only Linux has a sandbox
 	}
-	defer self.Close()
-	f, err := os.OpenFile(first, os.O_CREATE|os.O_WRONLY, 0o755) // the sandbox's user executes it
-	if err != nil {
-		t.Fatal(err)
+	// Another process writes the copy. A file that this process has open for writing is
+	// inherited by every process that another test starts, until that calls exec; meanwhile
+	// executing the file fails with ETXTBSY.
+	if out, err := exec.Command(copier, self, first).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	if _, err := io.Copy(f, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
+	if err := os.Chmod(first, 0o755); err != nil { // the sandbox's user executes it
 		t.Fatal(err)
 	}
 	for _, name := range programs {

@@ -383,13 +383,15 @@ func (h *Host) SetIssue(ctx context.Context, r host.Repo, i *host.Issue) (err er
 		var resp *api.Response
 		var err error
 		if i.Number == 0 {
-			made, resp, err = c.CreateIssue(at.Owner, at.Name, api.CreateIssueOption{Title: i.Title, Body: i.Body, Closed: i.Closed})
+			made, resp, err = c.CreateIssue(at.Owner, at.Name,
+				api.CreateIssueOption{Title: i.Title, Body: i.Body, Closed: i.Closed})
 		} else {
 			state := api.StateOpen
 			if i.Closed {
 				state = api.StateClosed
 			}
-			made, resp, err = c.EditIssue(at.Owner, at.Name, i.Number, api.EditIssueOption{Title: i.Title, Body: &i.Body, State: &state})
+			made, resp, err = c.EditIssue(at.Owner, at.Name, i.Number,
+				api.EditIssueOption{Title: i.Title, Body: &i.Body, State: &state})
 		}
 		if err == nil {
 			i.Number, i.URL = made.Index, made.HTMLURL

@@ -51,19 +51,20 @@ func (h *Host) OpenPulls(ctx context.Context, r host.Repo) (open []host.Pull, co
 	if err != nil {
 		return nil, false, err
 	}
-	complete, err = h.somePages(ctx, r.Installation, host.MaxPullPages, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.ListRepoPullRequests(at.Owner, at.Name, api.ListPullRequestsOptions{
-			ListOptions: page, State: api.StateOpen, Sort: "recentupdate",
-		})
-		for _, p := range list {
-			one, problem := pull(p)
-			if problem != nil {
-				return resp, problem
+	complete, err = h.somePages(ctx, r.Installation, host.MaxPullPages,
+		func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+			list, resp, err := c.ListRepoPullRequests(at.Owner, at.Name, api.ListPullRequestsOptions{
+				ListOptions: page, State: api.StateOpen, Sort: "recentupdate",
+			})
+			for _, p := range list {
+				one, problem := pull(p)
+				if problem != nil {
+					return resp, problem
+				}
+				open = append(open, one)
 			}
-			open = append(open, one)
-		}
-		return resp, err
-	})
+			return resp, err
+		})
 	return open, complete, err
 }
 

@@ -45,15 +45,16 @@ func (h *Host) Reviews(ctx context.Context, r host.Repo, number int64) (all []ho
 	if err != nil {
 		return nil, err
 	}
-	complete, err := h.somePages(ctx, r.Installation, host.MaxReviewPages, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.ListPullReviews(at.Owner, at.Name, number, api.ListPullReviewsOptions{ListOptions: page})
-		for _, one := range list {
-			if one.State != api.ReviewStatePending {
-				all = append(all, review(one))
+	complete, err := h.somePages(ctx, r.Installation, host.MaxReviewPages,
+		func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+			list, resp, err := c.ListPullReviews(at.Owner, at.Name, number, api.ListPullReviewsOptions{ListOptions: page})
+			for _, one := range list {
+				if one.State != api.ReviewStatePending {
+					all = append(all, review(one))
+				}
 			}
-		}
-		return resp, err
-	})
+			return resp, err
+		})
 	if err == nil && !complete {
 		err = host.ErrTooManyReviews()
 	}
@@ -102,14 +103,16 @@ func (h *Host) Authors(ctx context.Context, r host.Repo, number int64) (accounts
 	if err != nil {
 		return nil, err
 	}
-	complete, err := h.somePages(ctx, r.Installation, host.MaxReviewPages, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.ListPullRequestCommits(at.Owner, at.Name, number, api.ListPullRequestCommitsOptions{ListOptions: page})
-		for _, commit := range list {
-			add(commit.Author)
-			add(commit.Committer)
-		}
-		return resp, err
-	})
+	complete, err := h.somePages(ctx, r.Installation, host.MaxReviewPages,
+		func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+			list, resp, err := c.ListPullRequestCommits(at.Owner, at.Name, number,
+				api.ListPullRequestCommitsOptions{ListOptions: page})
+			for _, commit := range list {
+				add(commit.Author)
+				add(commit.Committer)
+			}
+			return resp, err
+		})
 	if err == nil && !complete {
 		err = host.ErrTooManyReviews()
 	}

@@ -109,14 +109,16 @@ func (h *Host) CommitFile(ctx context.Context, r host.Repo, c host.FileCommit) (
 	}
 	var tree, made object
 	file := map[string]any{"path": c.Path, "mode": "100644", "type": "blob", "content": c.Content}
-	if err := h.write(ctx, r, http.MethodPost, "/git/trees", map[string]any{"base_tree": base.Tree.SHA, "tree": []any{file}}, &tree); err != nil {
+	if err := h.write(ctx, r, http.MethodPost, "/git/trees", map[string]any{"base_tree": base.Tree.SHA, "tree": []any{file}},
+		&tree); err != nil {
 		return "", err
 	}
 	in := map[string]any{"message": c.Message, "tree": tree.SHA, "parents": []string{c.Base}}
 	if err := h.write(ctx, r, http.MethodPost, "/git/commits", in, &made); err != nil {
 		return "", err
 	}
-	return made.SHA, h.write(ctx, r, http.MethodPost, "/git/refs", map[string]any{"ref": "refs/heads/" + c.Branch, "sha": made.SHA}, nil)
+	return made.SHA, h.write(ctx, r, http.MethodPost, "/git/refs",
+		map[string]any{"ref": "refs/heads/" + c.Branch, "sha": made.SHA}, nil)
 }
 
 type gitCommit struct {

@@ -72,7 +72,8 @@ func (h *Host) write(ctx context.Context, r host.Repo, method, path string, in, 
 func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host.Status) (err error) {
 	defer fault.Wrap(&err, "status of %s in %s", commit, r.FullName)
 	return h.write(ctx, r, http.MethodPost, "/statuses/"+commit, map[string]any{
-		"state": s.State, "context": s.Context, "target_url": s.TargetURL, "description": text.Ellipsis(s.Description, maxDescription),
+		"state": s.State, "context": s.Context, "target_url": s.TargetURL,
+		"description": text.Ellipsis(s.Description, maxDescription),
 	}, nil)
 }
 

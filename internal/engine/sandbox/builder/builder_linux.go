@@ -293,7 +293,8 @@ func arguments(program, dir string, users Users, build Build) []string {
 		}
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/etc", "--dir", "/sys", "--dir", "/run",
-		"--dir", "/var/tmp", "--bind", dir, insideBuild, "--ro-bind", program, buildah, "--dir", insideContext, "--dir", insideImages)
+		"--dir", "/var/tmp", "--bind", dir, insideBuild, "--ro-bind", program, buildah, "--dir", insideContext,
+		"--dir", insideImages)
 	if len(seccomp.BuildFilter()) > 0 {
 		args = append(args, "--seccomp", fmt.Sprint(filterFD))
 	}

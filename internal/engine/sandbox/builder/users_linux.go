@@ -56,7 +56,8 @@ func (b *Builder) Users(ctx context.Context) (Users, error) {
 	if err != nil {
 		return OneUser, fault.New(fault.Unavailable,
 			"RUN lines need several users, which this service has not (%s); install the package uidmap, give the service's user "+
-				"a range in /etc/subuid and /etc/subgid, and let it start setuid programs", text.PlainLine(err.Error())).Because(err)
+				"a range in /etc/subuid and /etc/subgid, and let it start setuid programs",
+			text.PlainLine(err.Error())).Because(err)
 	}
 	return MappedUsers, nil
 }

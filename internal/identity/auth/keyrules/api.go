@@ -3,6 +3,7 @@ package keyrules
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -25,14 +26,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type policyOutput struct {
-	MaxDays           *int          `json:"max_days" doc:"How long a new key lives at most; null: keys need not expire"`
-	RequireAllowedIPs bool          `json:"require_allowed_ips" doc:"A new key needs allowed_ips; device logins and the first key of an invited person do not"`
-	UpdatedAt         *httpapi.Time `json:"updated_at" doc:"Null: never set"`
-	Violating         int           `json:"violating_keys" doc:"Active keys that do not follow it; the list of keys says which, and why"`
-}
-
-func (s *Service) handleGet(ctx context.Context, _ struct{}) (out policyOutput, err error) {
+func (s *Service) handleGet(ctx context.Context, _ struct{}) (out api.KeyPolicy, err error) {
 	orgID := access.From(ctx).OrgID
 	p, err := Load(ctx, s.DB, orgID)
 	if err != nil {
@@ -50,7 +44,7 @@ type putInput struct {
 
 // handlePut changes the policy, which revokes nothing, which is why the answer counts the keys that
 // violate it.
-func (s *Service) handlePut(ctx context.Context, in putInput) (out policyOutput, err error) {
+func (s *Service) handlePut(ctx context.Context, in putInput) (out api.KeyPolicy, err error) {
 	c := access.From(ctx)
 	p, err := Save(ctx, s.DB, c, Policy{MaxDays: in.Body.MaxDays, RequireAllowedIPs: in.Body.RequireAllowedIPs})
 	if err != nil {
@@ -59,7 +53,9 @@ func (s *Service) handlePut(ctx context.Context, in putInput) (out policyOutput,
 	return s.output(ctx, c.OrgID, p)
 }
 
-func (s *Service) output(ctx context.Context, orgID string, p Policy) (policyOutput, error) {
+func (s *Service) output(ctx context.Context, orgID string, p Policy) (api.KeyPolicy, error) {
 	n, err := CountViolating(ctx, s.DB, orgID, p)
-	return policyOutput{p.MaxDays, p.RequireAllowedIPs, httpapi.NullTime(p.UpdatedAt), n}, err
+	return api.KeyPolicy{
+		MaxDays: p.MaxDays, RequireAllowedIPs: p.RequireAllowedIPs, UpdatedAt: httpapi.NullTime(p.UpdatedAt), ViolatingKeys: n,
+	}, err
 }

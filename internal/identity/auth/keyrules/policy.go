@@ -44,7 +44,8 @@ func (p Policy) latest(now time.Time) *time.Time {
 func (p Policy) Check(expiresAt *time.Time, allowed AllowList) error {
 	latest := p.latest(store.Now())
 	if latest != nil && expiresAt != nil && expiresAt.After(latest.Add(clockSkew)) {
-		return fault.Invalid("expires_at", "expires_at must be within %d days: the organisation's key policy asks for it", *p.MaxDays)
+		return fault.Invalid("expires_at", "expires_at must be within %d days: the organisation's key policy asks for it",
+			*p.MaxDays)
 	}
 	if p.RequireAllowedIPs && len(allowed) == 0 {
 		return fault.Invalid("allowed_ips", "allowed_ips must name the networks that the key is used from: "+

@@ -34,12 +34,11 @@ func CountViolating(ctx context.Context, q store.Querier, orgID string, p Policy
 		days = *p.MaxDays
 	}
 	life := time.Duration(days)*day + clockSkew
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM api_keys
+	return store.Count(ctx, q, `
+		FROM api_keys
 		WHERE org_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) AND entry_id IS NULL
 			AND ($3 AND (expires_at IS NULL OR expires_at > created_at + $4) OR $5 AND allowed_ips IS NULL AND NOT login)`,
 		orgID, store.Micros(store.Now()), p.MaxDays != nil, life.Microseconds(), p.RequireAllowedIPs)
-	return store.One(rows, err, "Keys", store.Value[int])
 }
 
 // markRefused reports whether the key was not marked within refusalInterval.

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 )
 
 // Mount adds the routes of members and invitations.
@@ -61,20 +61,9 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type memberOutput struct {
-	UserID     string        `json:"user_id" format:"uuid"`
-	Name       string        `json:"name" example:"Ada"`
-	Email      string        `json:"email" example:"ada@example.org"`
-	Role       access.Role   `json:"role" enum:"viewer,member,admin,owner"`
-	Kind       string        `json:"kind" enum:"person,machine" doc:"A machine holds the keys of machines with its role"`
-	CreatedAt  httpapi.Time  `json:"created_at"`
-	LastSeenAt *httpapi.Time `json:"last_seen_at" doc:"The last use of a key or session, to within seconds; null: never"`
-	RemovedAt  *httpapi.Time `json:"removed_at" doc:"Null for members"`
-}
-
-func newMemberOutput(m auth.Member) memberOutput {
-	out := memberOutput{
-		UserID: m.ID, Name: m.Name, Email: m.Email, Role: m.Role, Kind: "person", CreatedAt: httpapi.Time(m.CreatedAt),
+func newMemberOutput(m auth.Member) api.Member {
+	out := api.Member{
+		UserID: m.ID, Name: m.Name, Email: m.Email, Role: string(m.Role), Kind: "person", CreatedAt: httpapi.Time(m.CreatedAt),
 		LastSeenAt: httpapi.NullTime(m.LastSeenAt), RemovedAt: httpapi.NullTime(m.RemovedAt),
 	}
 	if m.Machine() {
@@ -89,14 +78,14 @@ type membersInput struct {
 }
 
 type membersOutput struct {
-	Members    []memberOutput     `json:"members" nullable:"false"`
+	Members    []api.Member       `json:"members" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleMembers(ctx context.Context, in membersInput) (membersOutput, error) {
-	page := auth.MemberPage{Removed: in.State == "removed", Limit: in.PerPage, Offset: in.Offset()}
+	page := auth.MemberPage{Removed: in.State == "removed", Page: in.Rows()}
 	all, total, err := s.Auth.Members(ctx, access.From(ctx).OrgID, page)
-	out := membersOutput{Members: make([]memberOutput, len(all)), Pagination: in.Of(total)}
+	out := membersOutput{Members: make([]api.Member, len(all)), Pagination: in.Of(total)}
 	for i, m := range all {
 		out.Members[i] = newMemberOutput(m)
 	}
@@ -115,7 +104,7 @@ type setRoleInput struct {
 }
 
 type memberAnswer struct {
-	Member memberOutput `json:"member"`
+	Member api.Member `json:"member"`
 }
 
 func (s *Service) handleSetRole(ctx context.Context, in setRoleInput) (out memberAnswer, err error) {
@@ -129,8 +118,8 @@ func (s *Service) handleSetRole(ctx context.Context, in setRoleInput) (out membe
 }
 
 type transferOutput struct {
-	Owner  memberOutput `json:"owner"`
-	Former memberOutput `json:"former_owner" doc:"You, now an admin"`
+	Owner  api.Member `json:"owner"`
+	Former api.Member `json:"former_owner" doc:"You, now an admin"`
 }
 
 func (s *Service) handleTransfer(ctx context.Context, in memberID) (transferOutput, error) {
@@ -158,45 +147,28 @@ func (s *Service) handleLeave(ctx context.Context, in leaveInput) (httpapi.None,
 	return httpapi.None{}, s.Auth.Leave(ctx, access.From(ctx), in.Body.Email)
 }
 
-type invitationOutput struct {
-	ID         string        `json:"id" format:"uuid"`
-	Role       access.Role   `json:"role" enum:"viewer,member,admin,owner"`
-	Email      *string       `json:"email" doc:"Null: whoever accepts says it"`
-	State      string        `json:"state" enum:"pending,accepted,expired,revoked"`
-	CreatedBy  *string       `json:"created_by" format:"uuid" doc:"The user; null: it was made on the server"`
-	CreatedAt  httpapi.Time  `json:"created_at"`
-	ExpiresAt  httpapi.Time  `json:"expires_at"`
-	AcceptedAt *httpapi.Time `json:"accepted_at"`
-	AcceptedBy *string       `json:"accepted_by" format:"uuid"`
-	Mail       *mailOutput   `json:"mail" doc:"The mail with the link; null: none is sent, as there is no mail server or no address"`
-}
-
-type mailOutput struct {
-	Status      delivery.Status `json:"status" enum:"pending,retrying,delivered,failed" doc:"delivered: the mail server has taken it"`
-	Attempts    int             `json:"attempts"`
-	Detail      *string         `json:"detail" doc:"What the mail server said at the last attempt, or why none is made"`
-	AttemptedAt *httpapi.Time   `json:"attempted_at"`
-}
-
-func newInvitationOutput(i Invitation) invitationOutput {
-	out := invitationOutput{
-		ID: i.ID, Role: i.Role, Email: i.Email, State: i.State(), CreatedBy: i.CreatedBy, CreatedAt: httpapi.Time(i.CreatedAt),
+func newInvitationOutput(i Invitation) api.Invitation {
+	out := api.Invitation{
+		ID: i.ID, Role: string(i.Role), Email: i.Email, State: i.State(), CreatedBy: i.CreatedBy,
+		CreatedAt: httpapi.Time(i.CreatedAt),
 		ExpiresAt: httpapi.Time(i.ExpiresAt), AcceptedAt: httpapi.NullTime(i.AcceptedAt), AcceptedBy: i.AcceptedBy,
 	}
 	if m := i.Mail; m != nil {
-		out.Mail = &mailOutput{m.Status, m.Attempts, m.Detail, httpapi.NullTime(m.AttemptedAt)}
+		out.Mail = &api.InvitationMail{
+			Status: string(m.Status), Attempts: m.Attempts, Detail: m.Detail, AttemptedAt: httpapi.NullTime(m.AttemptedAt),
+		}
 	}
 	return out
 }
 
 type invitationsOutput struct {
-	Invitations []invitationOutput `json:"invitations" nullable:"false"`
+	Invitations []api.Invitation   `json:"invitations" nullable:"false"`
 	Pagination  httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleInvitations(ctx context.Context, in struct{ httpapi.Page }) (invitationsOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.Rows())
-	out := invitationsOutput{Invitations: make([]invitationOutput, len(all)), Pagination: in.Of(total)}
+	out := invitationsOutput{Invitations: make([]api.Invitation, len(all)), Pagination: in.Of(total)}
 	for i, found := range all {
 		out.Invitations[i] = newInvitationOutput(found)
 	}
@@ -213,9 +185,9 @@ type inviteInput struct {
 }
 
 type inviteOutput struct {
-	Invitation invitationOutput `json:"invitation"`
-	URL        string           `json:"url" example:"https://whetstone.example.org/invite/inv_..." doc:"It is not shown again"`
-	Token      string           `json:"token" example:"inv_..." doc:"The end of url"`
+	Invitation api.Invitation `json:"invitation"`
+	URL        string         `json:"url" example:"https://whetstone.example.org/invite/inv_..." doc:"It is not shown again"`
+	Token      string         `json:"token" example:"inv_..." doc:"The end of url"`
 }
 
 func (s *Service) handleInvite(ctx context.Context, in inviteInput) (out inviteOutput, err error) {
@@ -248,9 +220,9 @@ type acceptInput struct {
 }
 
 type acceptOutput struct {
-	Organisation string       `json:"organisation"`
-	Member       memberOutput `json:"member"`
-	APIKey       string       `json:"api_key" example:"st_live_..." doc:"It is not shown again"`
+	Organisation string     `json:"organisation"`
+	Member       api.Member `json:"member"`
+	APIKey       string     `json:"api_key" example:"st_live_..." doc:"It is not shown again"`
 }
 
 func (s *Service) handleAccept(ctx context.Context, in acceptInput) (acceptOutput, error) {

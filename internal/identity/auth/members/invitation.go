@@ -61,7 +61,8 @@ func (i Invitation) refusal() error {
 	case Accepted:
 		return fault.New(fault.Conflict, "This invitation was used already: a link works once; ask for a new one")
 	case Expired:
-		return fault.New(fault.Conflict, "This invitation expired on %s; ask for a new one", i.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
+		return fault.New(fault.Conflict, "This invitation expired on %s; ask for a new one",
+			i.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
 	case Revoked:
 		return fault.New(fault.Conflict, "This invitation was withdrawn; ask for a new one")
 	}

@@ -301,7 +301,8 @@ func TestAcceptRace(t *testing.T) {
 				t.Errorf("refused with %v", err)
 			}
 		}
-		if all, total, err := w.Auth.Members(t.Context(), ada.Org.ID, auth.MemberPage{Limit: 10}); joined != 1 || total != 2 || err != nil {
+		page := auth.MemberPage{Page: store.Page{Limit: 10}}
+		if all, total, err := w.Auth.Members(t.Context(), ada.Org.ID, page); joined != 1 || total != 2 || err != nil {
 			t.Errorf("%d joined; members %+v, %v", joined, all, err)
 		}
 	})

@@ -160,11 +160,7 @@ func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) er
 
 // List returns a page of an organisation's invitations, newest first, and their number.
 func (s *Service) List(ctx context.Context, orgID string, p store.Page) ([]Invitation, int, error) {
-	total, err := countInvitations(ctx, s.DB, orgID)
-	if err != nil {
-		return nil, 0, err
-	}
-	all, err := invitationsOfOrg(ctx, s.DB, orgID, p)
+	all, total, err := listed.Page(ctx, s.DB, p, orgID)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -300,7 +296,8 @@ func (o Offer) address(said string) (string, error) {
 		return auth.NormaliseEmail(said)
 	}
 	if said != "" && !strings.EqualFold(said, *o.Email) {
-		return "", fault.Invalid("email", "this invitation is for %s; leave email out, or ask for an invitation of your own", *o.Email)
+		return "", fault.Invalid("email", "this invitation is for %s; leave email out, or ask for an invitation of your own",
+			*o.Email)
 	}
 	return *o.Email, nil
 }
@@ -313,7 +310,8 @@ func (o Offer) checkInviter(ctx context.Context, tx *store.Tx) error {
 	}
 	ok, err := auth.InviterMayGive(ctx, tx, o.OrgID, *o.CreatedBy, o.Role)
 	if err == nil && !ok {
-		return fault.New(fault.Conflict, "The person who invited you can no longer give the role %s; ask for a new invitation", o.Role)
+		return fault.New(fault.Conflict, "The person who invited you can no longer give the role %s; ask for a new invitation",
+			o.Role)
 	}
 	return err
 }

@@ -61,38 +61,29 @@ func setAcceptedBy(ctx context.Context, tx *store.Tx, id, userID string) error {
 }
 
 func markRevoked(ctx context.Context, tx *store.Tx, i Invitation, at time.Time) error {
-	_, err := tx.Exec(ctx, `UPDATE invitations SET revoked_at = $3 WHERE org_id = $1 AND id = $2`, i.OrgID, i.ID, store.Micros(at))
+	_, err := tx.Exec(ctx, `UPDATE invitations SET revoked_at = $3 WHERE org_id = $1 AND id = $2`, i.OrgID, i.ID,
+		store.Micros(at))
 	return err
 }
 
-func countInvitations(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM invitations WHERE org_id = $1`, orgID)
-	return store.One(rows, err, "Invitations", store.Value[int])
+// Its sorts have names of their own: a page lists invitations beside members.
+var listed = store.List[Invitation]{
+	Columns: columns, From: `FROM invitations i WHERE i.org_id = $1`, Order: `i.id DESC`, Scan: scan,
+	Sorts: store.Sorting{
+		"invited_at": "i.created_at", "invited_email": "i.email", "invited_role": "i.role",
+		"invitation_expires_at": "i.expires_at",
+	},
 }
 
 func countPending(ctx context.Context, q store.Querier, orgID string, now time.Time) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM invitations
-		WHERE org_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2`, orgID, store.Micros(now))
-	return store.One(rows, err, "Invitations", store.Value[int])
-}
-
-// sorts have names of their own: a page lists invitations beside members.
-var sorts = store.Sorting{
-	"invited_at": "i.created_at", "invited_email": "i.email", "invited_role": "i.role", "invitation_expires_at": "i.expires_at",
-}
-
-func invitationsOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Invitation, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+columns+` FROM invitations i WHERE i.org_id = $1`+
-		sorts.By(p.Sort, `i.id DESC`)+` LIMIT $2 OFFSET $3`, orgID, p.Limit, p.Offset)
-	return store.All(rows, err, scan)
+	return store.Count(ctx, q, `
+		FROM invitations WHERE org_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2`,
+		orgID, store.Micros(now))
 }
 
 // isMember reports whether a member, not one who was removed, has the address.
 func isMember(ctx context.Context, q store.Querier, orgID, email string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE org_id = $1 AND email = $2`, orgID, email)
-	n, err := store.One(rows, err, "Members", store.Value[int])
+	n, err := store.Count(ctx, q, `FROM users WHERE org_id = $1 AND email = $2`, orgID, email)
 	return n > 0, err
 }
 

@@ -5,26 +5,28 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // Mount adds the routes of providers, and those of tokens and groups.
 func (s *Service) Mount(a *httpapi.API) {
-	const tokens, groups = "/api/v1/scim-tokens", "/api/v1/scim-groups"
+	const path, groups = "/api/v1/scim-tokens", "/api/v1/scim-groups"
 	conflict := []int{http.StatusConflict}
 	httpapi.Add(a, s.handleTokens, httpapi.Route{
-		Permission: access.Admin, Method: "GET", Path: tokens,
+		Permission: access.Admin, Method: "GET", Path: path,
 		Summary: "List the organisation's SCIM tokens",
 	})
 	httpapi.Add(a, s.handleCreateToken, httpapi.Route{
 		// Only owners: a token can remove and promote members, owners included. Revoking one needs
 		// less.
-		Permission: access.Admin, Role: access.Owner, Method: "POST", Path: tokens, Status: http.StatusCreated, Also: conflict,
+		Permission: access.Admin, Role: access.Owner, Method: "POST", Path: path, Status: http.StatusCreated, Also: conflict,
 		Summary: "Create a SCIM token, with which an identity provider manages members, and nothing else; it is shown once",
 	})
 	httpapi.Add(a, s.handleDeleteToken, httpapi.Route{
-		Permission: access.Admin, Method: "DELETE", Path: tokens + "/{id}", Status: http.StatusNoContent,
+		Permission: access.Admin, Method: "DELETE", Path: path + "/{id}", Status: http.StatusNoContent,
 		Summary: "Revoke a SCIM token immediately",
 	})
 	httpapi.Add(a, s.handleGroups, httpapi.Route{
@@ -38,32 +40,16 @@ func (s *Service) Mount(a *httpapi.API) {
 	s.mountProtocol(a)
 }
 
-type tokenOutput struct {
-	ID         string        `json:"id" format:"uuid"`
-	Name       string        `json:"name" example:"okta"`
-	Prefix     string        `json:"prefix" example:"scim_3fKx" doc:"What the token begins with"`
-	State      string        `json:"state" enum:"active,expired"`
-	CreatedBy  string        `json:"created_by" format:"uuid"`
-	CreatedAt  httpapi.Time  `json:"created_at"`
-	LastUsedAt *httpapi.Time `json:"last_used_at" doc:"To the minute"`
-	ExpiresAt  *httpapi.Time `json:"expires_at"`
-}
-
-func newTokenOutput(t Token) tokenOutput {
-	return tokenOutput{
+func newTokenOutput(t tokens.Token) api.SCIMToken {
+	return api.SCIMToken{
 		ID: t.ID, Name: t.Name, Prefix: t.Prefix, State: t.State(), CreatedBy: t.CreatedBy, CreatedAt: httpapi.Time(t.CreatedAt),
 		LastUsedAt: httpapi.NullTime(t.LastUsedAt), ExpiresAt: httpapi.NullTime(t.ExpiresAt),
 	}
 }
 
-type tokensOutput struct {
-	URL    string        `json:"url" example:"https://whetstone.example.org/scim/v2" doc:"What the provider calls"`
-	Tokens []tokenOutput `json:"scim_tokens" nullable:"false"`
-}
-
-func (s *Service) handleTokens(ctx context.Context, _ struct{}) (tokensOutput, error) {
-	all, err := s.Tokens(ctx, access.From(ctx).OrgID)
-	out := tokensOutput{URL: s.URL(), Tokens: make([]tokenOutput, len(all))}
+func (s *Service) handleTokens(ctx context.Context, _ struct{}) (api.SCIMTokens, error) {
+	all, _, err := s.Tokens().List(ctx, access.From(ctx).OrgID, AllTokens)
+	out := api.SCIMTokens{URL: s.URL(), Tokens: make([]api.SCIMToken, len(all))}
 	for i, t := range all {
 		out.Tokens[i] = newTokenOutput(t)
 	}
@@ -78,9 +64,9 @@ type createTokenInput struct {
 }
 
 type createTokenOutput struct {
-	Token tokenOutput `json:"scim_token"`
-	URL   string      `json:"url" example:"https://whetstone.example.org/scim/v2" doc:"What the provider calls"`
-	Raw   string      `json:"token" example:"scim_..." doc:"It is not shown again"`
+	Token api.SCIMToken `json:"scim_token"`
+	URL   string        `json:"url" example:"https://whetstone.example.org/scim/v2" doc:"What the provider calls"`
+	Raw   string        `json:"token" example:"scim_..." doc:"It is not shown again"`
 }
 
 func (s *Service) handleCreateToken(ctx context.Context, in createTokenInput) (createTokenOutput, error) {
@@ -93,31 +79,24 @@ type tokenID struct {
 }
 
 func (s *Service) handleDeleteToken(ctx context.Context, in tokenID) (httpapi.None, error) {
-	return httpapi.None{}, s.DeleteToken(ctx, access.From(ctx).OrgID, in.ID)
+	return httpapi.None{}, s.Tokens().Delete(ctx, access.From(ctx).OrgID, in.ID)
 }
 
-type listedGroupOutput struct {
-	ID          string       `json:"id" format:"uuid"`
-	DisplayName string       `json:"display_name" example:"Engineering"`
-	ExternalID  *string      `json:"external_id" doc:"The provider's id"`
-	Role        *access.Role `json:"role" enum:"viewer,member,admin,owner" doc:"That it gives its members; null: none"`
-	Members     int          `json:"members" doc:"How many there are"`
-	CreatedAt   httpapi.Time `json:"created_at"`
-	UpdatedAt   httpapi.Time `json:"updated_at"`
-}
-
-func newListedGroupOutput(g ListedGroup) listedGroupOutput {
-	return listedGroupOutput{g.ID, g.Name, g.ExternalID, g.Role, g.Members, httpapi.Time(g.CreatedAt), httpapi.Time(g.UpdatedAt)}
+func newListedGroupOutput(g ListedGroup) api.SCIMGroup {
+	return api.SCIMGroup{
+		ID: g.ID, DisplayName: g.Name, ExternalID: g.ExternalID, Role: (*string)(g.Role), Members: g.Members,
+		CreatedAt: httpapi.Time(g.CreatedAt), UpdatedAt: httpapi.Time(g.UpdatedAt),
+	}
 }
 
 type groupsOutput struct {
-	Groups     []listedGroupOutput `json:"scim_groups" nullable:"false"`
-	Pagination httpapi.Pagination  `json:"pagination"`
+	Groups     []api.SCIMGroup    `json:"scim_groups" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleGroups(ctx context.Context, in struct{ httpapi.Page }) (groupsOutput, error) {
 	all, total, err := s.Groups(ctx, access.From(ctx).OrgID, in.Rows())
-	out := groupsOutput{Groups: make([]listedGroupOutput, len(all)), Pagination: in.Of(total)}
+	out := groupsOutput{Groups: make([]api.SCIMGroup, len(all)), Pagination: in.Of(total)}
 	for i, g := range all {
 		out.Groups[i] = newListedGroupOutput(g)
 	}
@@ -133,7 +112,7 @@ type setGroupRoleInput struct {
 }
 
 type groupAnswer struct {
-	Group listedGroupOutput `json:"scim_group"`
+	Group api.SCIMGroup `json:"scim_group"`
 }
 
 func (s *Service) handleSetGroupRole(ctx context.Context, in setGroupRoleInput) (groupAnswer, error) {

@@ -2,7 +2,6 @@ package scim
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -22,14 +21,16 @@ func key(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 func insertGroup(ctx context.Context, tx *store.Tx, g Group) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO scim_groups (id, org_id, name, name_key, external_id, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		INSERT INTO scim_groups (id, org_id, name, name_key, external_id, created_at, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		g.ID, g.OrgID, g.Name, key(g.Name), g.ExternalID, store.Micros(g.CreatedAt), store.Micros(g.UpdatedAt))
 	return err
 }
 
 func updateGroup(ctx context.Context, tx *store.Tx, g Group) error {
 	_, err := tx.Exec(ctx, `
-		UPDATE scim_groups SET name = $3, name_key = $4, external_id = $5, role = $6, updated_at = $7 WHERE org_id = $1 AND id = $2`,
+		UPDATE scim_groups SET name = $3, name_key = $4, external_id = $5, role = $6, updated_at = $7
+			WHERE org_id = $1 AND id = $2`,
 		g.OrgID, g.ID, g.Name, key(g.Name), g.ExternalID, g.Role, store.Micros(g.UpdatedAt))
 	return err
 }
@@ -65,18 +66,11 @@ func groupCondition(orgID string, f filter) (condition, error) {
 	return c, nil
 }
 
-func countGroups(ctx context.Context, q store.Querier, where condition) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM scim_groups WHERE `+where.text, where.args...)
-	return store.One(rows, err, "Groups", store.Value[int])
-}
-
-var groupSorts = store.Sorting{"created_at": "created_at", "name": "name_key", "role": "role"}
-
-func groupsWhere(ctx context.Context, q store.Querier, where condition, p store.Page) ([]Group, error) {
-	where.args = append(where.args, p.Limit, p.Offset)
-	rows, err := q.Query(ctx, fmt.Sprintf(`SELECT `+groupColumns+` FROM scim_groups WHERE `+where.text+groupSorts.By(p.Sort, `id`)+` LIMIT $%d OFFSET $%d`,
-		len(where.args)-1, len(where.args)), where.args...)
-	return store.All(rows, err, scanGroup)
+func groupsWhere(where condition) store.List[Group] {
+	return store.List[Group]{
+		Columns: groupColumns, From: `FROM scim_groups WHERE ` + where.text, Order: `id`, Scan: scanGroup,
+		Sorts: store.Sorting{"created_at": "created_at", "name": "name_key", "role": "role"},
+	}
 }
 
 // memberCounts returns how many members groups have, by the id of the group.
@@ -137,7 +131,8 @@ func addMembers(ctx context.Context, tx *store.Tx, g Group, ids []string) error 
 
 func removeMembers(ctx context.Context, tx *store.Tx, g Group, ids []string) error {
 	in, arg := tx.Dialect().In("$3", ids)
-	_, err := tx.Exec(ctx, `DELETE FROM scim_group_members WHERE org_id = $1 AND group_id = $2 AND member_id`+in, g.OrgID, g.ID, arg)
+	_, err := tx.Exec(ctx, `DELETE FROM scim_group_members WHERE org_id = $1 AND group_id = $2 AND member_id`+in,
+		g.OrgID, g.ID, arg)
 	return err
 }
 

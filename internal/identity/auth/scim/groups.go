@@ -69,11 +69,8 @@ func (s *Service) listGroups(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	total, err := countGroups(r.Context(), s.DB, where)
-	if err != nil {
-		return answer{}, err
-	}
-	found, err := groupsWhere(r.Context(), s.DB, where, store.Page{Limit: p.count, Offset: p.start - 1})
+	page := store.Page{Limit: p.count, Offset: p.start - 1}
+	found, total, err := groupsWhere(where).Page(r.Context(), s.DB, page, where.args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -267,7 +264,7 @@ func (s *Service) createGroup(r *http.Request) (answer, error) {
 	}
 	// InTx of auth clears the cache of keys: roles may change with the members.
 	err := s.Auth.InTx(ctx, func(tx *store.Tx) error {
-		n, err := countGroups(ctx, tx, condition{`org_id = $1`, []any{ro.OrgID}})
+		n, err := groupsWhere(condition{text: `org_id = $1`}).Count(ctx, tx, ro.OrgID)
 		if err != nil {
 			return err
 		}
@@ -473,12 +470,7 @@ type ListedGroup struct {
 
 // Groups returns a page of an organisation's groups, and their number.
 func (s *Service) Groups(ctx context.Context, orgID string, p store.Page) ([]ListedGroup, int, error) {
-	where := condition{`org_id = $1`, []any{orgID}}
-	total, err := countGroups(ctx, s.DB, where)
-	if err != nil {
-		return nil, 0, err
-	}
-	found, err := groupsWhere(ctx, s.DB, where, p)
+	found, total, err := groupsWhere(condition{text: `org_id = $1`}).Page(ctx, s.DB, p, orgID)
 	if err != nil {
 		return nil, 0, err
 	}

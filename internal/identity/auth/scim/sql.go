@@ -15,7 +15,8 @@ const userColumns = `id, org_id, user_id, user_name, external_id, profile, creat
 
 func scanUser(row store.Row) (u user, err error) {
 	var kept string
-	err = row.Scan(&u.ID, &u.OrgID, &u.UserID, &u.UserName, &u.ExternalID, &kept, store.Time(&u.CreatedAt), store.Time(&u.UpdatedAt),
+	err = row.Scan(&u.ID, &u.OrgID, &u.UserID, &u.UserName, &u.ExternalID, &kept, store.Time(&u.CreatedAt),
+		store.Time(&u.UpdatedAt),
 		&u.Active)
 	if err != nil {
 		return u, err
@@ -27,7 +28,8 @@ func insertUser(ctx context.Context, tx *store.Tx, u user, email string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO scim_users (id, org_id, user_name, user_name_key, external_id, email, profile, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		u.ID, u.OrgID, u.UserName, key(u.UserName), u.ExternalID, email, u.encode(), store.Micros(u.CreatedAt), store.Micros(u.UpdatedAt))
+		u.ID, u.OrgID, u.UserName, key(u.UserName), u.ExternalID, email, u.encode(), store.Micros(u.CreatedAt),
+		store.Micros(u.UpdatedAt))
 	return err
 }
 
@@ -88,16 +90,8 @@ func userCondition(orgID string, f filter) (condition, error) {
 	return c, nil
 }
 
-func countUsers(ctx context.Context, q store.Querier, where condition) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM scim_users WHERE `+where.text, where.args...)
-	return store.One(rows, err, "Users", store.Value[int])
-}
-
-func usersWhere(ctx context.Context, q store.Querier, where condition, limit, offset int) ([]user, error) {
-	where.args = append(where.args, limit, offset)
-	rows, err := q.Query(ctx, fmt.Sprintf(`SELECT `+userColumns+` FROM scim_users WHERE `+where.text+` ORDER BY id LIMIT $%d OFFSET $%d`,
-		len(where.args)-1, len(where.args)), where.args...)
-	return store.All(rows, err, scanUser)
+func usersWhere(where condition) store.List[user] {
+	return store.List[user]{Columns: userColumns, From: `FROM scim_users WHERE ` + where.text, Order: `id`, Scan: scanUser}
 }
 
 // formerAddress returns the address that a removed user had; "" for a member. It may be an address

@@ -42,11 +42,8 @@ func (s *Service) listUsers(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	total, err := countUsers(r.Context(), s.DB, where)
-	if err != nil {
-		return answer{}, err
-	}
-	found, err := usersWhere(r.Context(), s.DB, where, p.count, p.start-1)
+	page := store.Page{Limit: p.count, Offset: p.start - 1}
+	found, total, err := usersWhere(where).Page(r.Context(), s.DB, page, where.args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -82,7 +79,7 @@ func (s *Service) createUser(r *http.Request) (answer, error) {
 // createIn inserts the row and makes the person a member, or ends the membership of whoever has
 // their address: pushing an inactive person means that they must not be here.
 func (s *Service) createIn(ctx context.Context, tx *store.Tx, u *user) error {
-	n, err := countUsers(ctx, tx, condition{`org_id = $1`, []any{u.OrgID}})
+	n, err := usersWhere(condition{text: `org_id = $1`}).Count(ctx, tx, u.OrgID)
 	if err != nil {
 		return err
 	}

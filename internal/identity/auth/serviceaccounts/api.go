@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -42,19 +43,9 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type accountOutput struct {
-	ID         string        `json:"id" format:"uuid" doc:"Also the user_id of its keys and of what it makes"`
-	Name       string        `json:"name" example:"deploy-bot"`
-	Role       access.Role   `json:"role" enum:"viewer,member,admin"`
-	Keys       int           `json:"keys" doc:"Its active keys"`
-	CreatedAt  httpapi.Time  `json:"created_at"`
-	LastUsedAt *httpapi.Time `json:"last_used_at" doc:"The last use of one of its keys, to within seconds; null: never"`
-	DeletedAt  *httpapi.Time `json:"deleted_at" doc:"Null unless it was deleted"`
-}
-
-func newAccountOutput(a Account) accountOutput {
-	return accountOutput{
-		ID: a.ID, Name: a.Name, Role: a.Role, Keys: a.Keys, CreatedAt: httpapi.Time(a.CreatedAt),
+func newAccountOutput(a Account) api.ServiceAccount {
+	return api.ServiceAccount{
+		ID: a.ID, Name: a.Name, Role: string(a.Role), Keys: a.Keys, CreatedAt: httpapi.Time(a.CreatedAt),
 		LastUsedAt: httpapi.NullTime(a.LastUsedAt), DeletedAt: httpapi.NullTime(a.RemovedAt),
 	}
 }
@@ -65,14 +56,14 @@ type listInput struct {
 }
 
 type listOutput struct {
-	Accounts   []accountOutput    `json:"service_accounts" nullable:"false"`
-	Pagination httpapi.Pagination `json:"pagination"`
+	Accounts   []api.ServiceAccount `json:"service_accounts" nullable:"false"`
+	Pagination httpapi.Pagination   `json:"pagination"`
 }
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
-	page := Page{Deleted: in.State == "deleted", Limit: in.PerPage, Offset: in.Offset()}
+	page := Page{Deleted: in.State == "deleted", Page: in.Rows()}
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, page)
-	out := listOutput{Accounts: make([]accountOutput, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Accounts: make([]api.ServiceAccount, len(all)), Pagination: in.Of(total)}
 	for i, a := range all {
 		out.Accounts[i] = newAccountOutput(a)
 	}
@@ -80,7 +71,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 }
 
 type accountAnswer struct {
-	Account accountOutput `json:"service_account"`
+	Account api.ServiceAccount `json:"service_account"`
 }
 
 type createInput struct {
@@ -142,7 +133,7 @@ type updateKeyInput struct {
 }
 
 type keyAnswer struct {
-	Key auth.KeyOutput `json:"key"`
+	Key api.Key `json:"key"`
 }
 
 func (s *Service) handleUpdateKey(ctx context.Context, in updateKeyInput) (out keyAnswer, err error) {

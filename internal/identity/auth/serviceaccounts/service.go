@@ -93,9 +93,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, name string, role
 
 // A Page is which service accounts to list.
 type Page struct {
-	Deleted       bool   // those that were deleted instead
-	Sort          string // a field of sorts, with a leading - for descending; oldest first when empty
-	Limit, Offset int
+	Deleted bool // those that were deleted instead
+	store.Page
 }
 
 // List returns a page of an organisation's service accounts, oldest first, and their
@@ -107,11 +106,6 @@ func (s *Service) List(ctx context.Context, orgID string, p Page) ([]Account, in
 	}
 	all, err := accountsOfOrg(ctx, s.DB, orgID, p)
 	return all, total, err
-}
-
-// Get returns a service account, also one that was deleted.
-func (s *Service) Get(ctx context.Context, orgID, id string) (Account, error) {
-	return accountByID(ctx, s.DB, orgID, id)
 }
 
 // A Change is what to change of a service account; "" leaves it.

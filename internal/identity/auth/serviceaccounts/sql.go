@@ -39,7 +39,8 @@ func updateKey(ctx context.Context, tx *store.Tx, k auth.Key) error {
 // columns has $1 for the current time, by which active keys are counted.
 const columns = `id, org_id, COALESCE(former_email, email), name, role, created_at, removed_at,
 	(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id),
-	(SELECT COUNT(*) FROM api_keys k WHERE k.user_id = users.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1))`
+	(SELECT COUNT(*) FROM api_keys k WHERE k.user_id = users.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL
+		OR k.expires_at > $1))`
 
 var sorts = store.Sorting{
 	"name": "lower(name)", "role": "role", "created_at": "created_at",
@@ -54,17 +55,17 @@ func accountsOfOrg(ctx context.Context, q store.Querier, orgID string, p Page) (
 	return store.All(rows, err, scan)
 }
 
-func accountByID(ctx context.Context, q store.Querier, orgID, id string) (Account, error) {
-	rows, err := q.Query(ctx, `
+// Get returns a service account, also one that was deleted.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Account, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT `+columns+` FROM users WHERE org_id = $2 AND id = $3 AND kind = 'service'`,
 		store.Micros(store.Now()), orgID, id)
 	return store.One(rows, err, "Service account", scan)
 }
 
 func countAccounts(ctx context.Context, q store.Querier, orgID string, deleted bool) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM users WHERE org_id = $1 AND kind = 'service' AND (removed_at IS NOT NULL) = $2`, orgID, deleted)
-	return store.One(rows, err, "Service accounts", store.Value[int])
+	return store.Count(ctx, q, `
+		FROM users WHERE org_id = $1 AND kind = 'service' AND (removed_at IS NOT NULL) = $2`, orgID, deleted)
 }
 
 func scan(row store.Row) (a Account, err error) {

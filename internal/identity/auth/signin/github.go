@@ -47,7 +47,8 @@ func (p Provider) readGitHub(got githuboauth.Person) (person, error) {
 	}
 	switch {
 	case who.email == "" || strings.Contains(who.email, noReply):
-		return who, fault.New(fault.Denied, "%s does not tell your mail address; set a primary address at %s/settings/emails", p.Title(), p.Issuer)
+		return who, fault.New(fault.Denied, "%s does not tell your mail address; set a primary address at %s/settings/emails",
+			p.Title(), p.Issuer)
 	case !got.Verified:
 		return who, fault.New(fault.Denied, "%s has not verified your address %s; verify it at %s/settings/emails, and sign in again",
 			p.Title(), who.email, p.Issuer)

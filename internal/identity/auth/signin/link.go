@@ -21,11 +21,6 @@ type Account struct {
 	Issuer     string
 }
 
-// Accounts returns a member's accounts at providers, oldest first.
-func (s *Service) Accounts(ctx context.Context, c access.Caller) ([]Account, error) {
-	return accountsOf(ctx, s.DB, c.OrgID, c.UserID)
-}
-
 // Linkable returns the providers at which the caller can link an account: those of their
 // organisation at which they have none. A session that was opened with a key links
 // nothing: it would leave a way in behind that revoking the key does not end.

@@ -104,7 +104,8 @@ func (p Provider) read(t oidc.Token) (person, error) {
 			"and you may have to set an address there", p.Title())
 	}
 	if !p.verified(c) {
-		return who, fault.New(fault.Denied, "%s has not verified your address %s; verify it there, and sign in again", p.Title(), who.email)
+		return who, fault.New(fault.Denied, "%s has not verified your address %s; verify it there, and sign in again",
+			p.Title(), who.email)
 	}
 	who, err := p.checkAddress(who, c.text("email"))
 	if err != nil {

@@ -67,7 +67,8 @@ func (p Provider) checkDomain(email string) error {
 	if len(p.Domains) == 0 || slices.Contains(p.Domains, domain) {
 		return nil
 	}
-	return fault.New(fault.Denied, "Addresses of %s may not sign in with %s; sign in with an address of %s", domain, p.Title(), strings.Join(p.Domains, " or "))
+	return fault.New(fault.Denied, "Addresses of %s may not sign in with %s; sign in with an address of %s", domain, p.Title(),
+		strings.Join(p.Domains, " or "))
 }
 
 // asksGroups reports whether anything depends on a person's groups. Without that, GitHub isn't
@@ -76,7 +77,8 @@ func (p Provider) asksGroups() bool { return len(p.Roles) > 0 || len(p.GitHubOrg
 
 // checkOrgs refuses people who are in none of the organisations at GitHub.
 func (p Provider) checkOrgs(groups []string) error {
-	if len(p.GitHubOrgs) == 0 || slices.ContainsFunc(p.GitHubOrgs, func(org string) bool { return slices.Contains(groups, org) }) {
+	if len(p.GitHubOrgs) == 0 || slices.ContainsFunc(p.GitHubOrgs,
+		func(org string) bool { return slices.Contains(groups, org) }) {
 		return nil
 	}
 	return fault.New(fault.Denied, "You are in no organisation at %s that may sign in here: %s. If you are, let it approve the app "+

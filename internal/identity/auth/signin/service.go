@@ -73,7 +73,8 @@ func (s *Service) explain(p Provider, err error) error {
 	if e.Kind == fault.BadGateway {
 		s.Log.Warn("identity provider failed", "provider", p.Name, "error", err)
 		return fault.New(fault.BadGateway, "%s does not work at the moment: %s. Try again in a minute. "+
-			"Open sessions and API keys are not affected; `whetstone doctor` tells the operator more", p.Title(), e.Message).Because(err)
+			"Open sessions and API keys are not affected; `whetstone doctor` tells the operator more", p.Title(),
+			e.Message).Because(err)
 	}
 	if e.Kind == fault.TooLarge {
 		s.Log.Warn("sign-in refused", "provider", p.Name, "error", err)

@@ -75,10 +75,11 @@ func deleteIdentity(ctx context.Context, tx *store.Tx, i identity) error {
 	return err
 }
 
-func accountsOf(ctx context.Context, q store.Querier, orgID, userID string) ([]Account, error) {
-	rows, err := q.Query(ctx, `
+// Accounts returns a member's accounts at providers, oldest first.
+func (s *Service) Accounts(ctx context.Context, c access.Caller) ([]Account, error) {
+	rows, err := s.DB.Query(ctx, `
 		SELECT id, provider, email, issuer, created_at, last_used_at FROM identities
-		WHERE org_id = $1 AND user_id = $2 ORDER BY id`, orgID, userID)
+		WHERE org_id = $1 AND user_id = $2 ORDER BY id`, c.OrgID, c.UserID)
 	return store.All(rows, err, func(row store.Row) (a Account, err error) {
 		var name string
 		err = row.Scan(&a.ID, &name, &a.Email, &a.Issuer, store.Time(&a.CreatedAt), store.Time(&a.LastUsedAt))
@@ -141,13 +142,12 @@ func updateRole(ctx context.Context, tx *store.Tx, u auth.User) error {
 // identities, and some keys only report sessions or push versions of one entry. It errs on the low
 // side: with none, a member would be locked out.
 func countKeys(ctx context.Context, q store.Querier, orgID, userID string) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM api_keys
+	return store.Count(ctx, q, `
+		FROM api_keys
 		WHERE org_id = $1 AND user_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)
 			AND entry_id IS NULL AND COALESCE(permissions, '') <> $4
 			AND id NOT IN (SELECT key_id FROM identities WHERE org_id = $1 AND user_id = $2)`,
 		orgID, userID, store.Micros(store.Now()), access.TelemetryWrite)
-	return store.One(rows, err, "Keys", store.Value[int])
 }
 
 // markRoleAssigned notes that no person gave a new member their role.
@@ -158,8 +158,7 @@ func markRoleAssigned(ctx context.Context, tx *store.Tx, u auth.User) error {
 
 // isLastOwner reports whether the organisation has no other owner. It locks the owners.
 func isLastOwner(ctx context.Context, tx *store.Tx, u auth.User) (bool, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT COUNT(*) FROM users WHERE org_id = $1 AND id <> $2 AND role = $3 AND removed_at IS NULL`, u.OrgID, u.ID, access.Owner)
-	n, err := store.One(rows, err, "Owners", store.Value[int])
+	n, err := store.Count(ctx, tx, `
+		FROM users WHERE org_id = $1 AND id <> $2 AND role = $3 AND removed_at IS NULL`, u.OrgID, u.ID, access.Owner)
 	return u.Role == access.Owner && n == 0, err
 }

@@ -99,7 +99,8 @@ func (s *Service) open(cookie, provider, state string) (a attempt, err error) {
 	case a.Provider != provider || subtle.ConstantTimeCompare([]byte(a.Flow.State), []byte(state)) != 1:
 		return attempt{}, foreign
 	case !a.ExpiresAt.After(time.Now()):
-		return attempt{}, fault.New(fault.Denied, "This sign-in took longer than %d minutes; start again", int(Lifetime.Minutes()))
+		return attempt{}, fault.New(fault.Denied, "This sign-in took longer than %d minutes; start again",
+			int(Lifetime.Minutes()))
 	}
 	return a, nil
 }

@@ -9,7 +9,8 @@ import (
 
 // address matches URLs, mail addresses, and host names with and without a scheme. Schemes are
 // matched in general, host names by a list of common endings: "config.json" must not count as one.
-var address = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^\s<>"'` + "`" + `)\]]+|\b(?:mailto|javascript|data):[^\s<>"'` + "`" + `)\]]+|` +
+var address = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^\s<>"'` + "`" + `)\]]+|\b(?:mailto|javascript|data):[^\s<>"'` +
+	"`" + `)\]]+|` +
 	`[\w.+-]*@?\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|ai|app|co|info|biz|xyz|ru|cn|de|uk|me|sh|link|site|online|tech|cloud|page|top|tk)\b(?:[:/][^\s<>"'` + "`" + `)\]]*)?|` +
 	`\b\d{1,3}(?:\.\d{1,3}){3}\b(?:[:/][^\s<>"'` + "`" + `)\]]*)?`)
 
@@ -107,7 +108,8 @@ var (
 
 	// program matches a program with arguments, where a line begins or asks to run
 	// it.
-	program = regexp.MustCompile(`(?i)(?:^|\b(?:run|execute|invoke|call|type|enter|use|via|with|and|then)\s+|[|;&(]\s*)["'` + "`" + `*]*` +
+	program = regexp.MustCompile(`(?i)(?:^|\b(?:run|execute|invoke|call|type|enter|use|via|with|and|then)\s+|[|;&(]\s*)["'` +
+		"`" + `*]*` +
 		`(?:sudo\s+)?(?:(?:ba|z|k|da|fi)?sh|curl|wget|rm|rmdir|mv|cp|cat|echo|env|printenv|export|find|sed|awk|grep|tee|xargs|ls|cd|touch|` +
 		`chmod|chown|dd|mkfs|kill|pkill|nc|ncat|netcat|ssh|scp|rsync|ftp|telnet|git|gh|npm|npx|yarn|pnpm|bun|bunx|deno|node|pip3?|pipx|uvx?|` +
 		`python[0-9.]*|perl|ruby|php|java|go|cargo|make|docker|podman|kubectl|helm|terraform|aws|gcloud|az|powershell|pwsh|cmd|iex|iwr|irm|` +
@@ -240,7 +242,8 @@ func isIndentedCode(line string) bool {
 func isData(info string) bool {
 	language, _, _ := strings.Cut(info, " ")
 	switch language {
-	case "json", "jsonc", "yaml", "yml", "toml", "csv", "tsv", "xml", "html", "markdown", "md", "text", "txt", "diff", "mermaid", "latex", "tex":
+	case "json", "jsonc", "yaml", "yml", "toml", "csv", "tsv", "xml", "html", "markdown", "md", "text", "txt", "diff",
+		"mermaid", "latex", "tex":
 		return true
 	}
 	return false

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
@@ -34,16 +35,7 @@ const (
 )
 
 // An Edit is one change of a SKILL.md.
-type Edit struct {
-	Op string `json:"op"` // Replace, InsertAfter or Delete
-	// Anchor is a passage of the description or the body, word for word.
-	Anchor string `json:"anchor"`
-	// Text replaces the anchor or follows it. Delete ignores it.
-	Text string `json:"text"`
-	Why  string `json:"why"`
-	// Cases are the ids of the cases that it is meant to mend.
-	Cases []string `json:"cases"`
-}
+type Edit = api.Edit
 
 // A Target is the part of a SKILL.md that edits may change.
 type Target string

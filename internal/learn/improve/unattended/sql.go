@@ -20,7 +20,8 @@ func scanPolicy(row store.Row) (p policyOf, err error) {
 
 // policyOfSkill returns the policy of a skill; a skill without one has the mode off.
 func policyOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (policyOf, error) {
-	rows, err := q.Query(ctx, `SELECT `+policyColumns+` FROM improve_policies WHERE org_id = $1 AND skill_id = $2`, orgID, skillID)
+	rows, err := q.Query(ctx, `SELECT `+policyColumns+` FROM improve_policies WHERE org_id = $1 AND skill_id = $2`,
+		orgID, skillID)
 	found, err := store.All(rows, err, scanPolicy)
 	if err != nil || len(found) == 0 {
 		return policyOf{Policy: Policy{Mode: Off}, orgID: orgID, skillID: skillID}, err
@@ -139,7 +140,6 @@ func casesTried(ctx context.Context, q store.Querier, orgID, suiteID string) (ma
 
 // runsUnderWay counts the organisation's improve runs that are not over.
 func runsUnderWay(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM improve_runs WHERE org_id = $1 AND status IN ('queued', 'running')`, orgID)
-	return store.One(rows, err, "Count", store.Value[int])
+	return store.Count(ctx, q, `
+		FROM improve_runs WHERE org_id = $1 AND status IN ('queued', 'running')`, orgID)
 }

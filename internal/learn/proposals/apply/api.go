@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -26,8 +27,8 @@ type applyInput struct {
 }
 
 type applyOutput struct {
-	Proposal proposals.ProposalOutput `json:"proposal"`
-	Patch    *string                  `json:"patch,omitempty" doc:"Only as a patch: for git apply or patch -p1 in the folder of the skill"`
+	Proposal api.Proposal `json:"proposal"`
+	Patch    *string      `json:"patch,omitempty" doc:"Only as a patch: for git apply or patch -p1 in the folder of the skill"`
 }
 
 // HTTPStatus is 200 for a patch, which is done at once.

@@ -54,7 +54,8 @@ func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID, id string) e
 
 func (s *Service) enqueueFollow(ctx context.Context, tx *store.Tx, all []key) error {
 	for _, k := range all {
-		if err := s.Jobs.Enqueue(ctx, tx, follow{OrgID: k.orgID, ProposalID: k.id}, jobs.Unique(k.id), jobs.For(k.orgID)); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, follow{OrgID: k.orgID, ProposalID: k.id}, jobs.Unique(k.id),
+			jobs.For(k.orgID)); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,8 @@ import (
 // settings are checked in the order in which a person would set them.
 func (s *Service) connection(ctx context.Context, p proposals.Proposal) (string, error) {
 	if p.EntryID == "" {
-		return "", fault.New(fault.Conflict, "%s is not in the registry, so no repository is connected to it: take the patch", p.SkillName)
+		return "", fault.New(fault.Conflict, "%s is not in the registry, so no repository is connected to it: take the patch",
+			p.SkillName)
 	}
 	mode, err := s.Repohost.Mode(ctx, p.OrgID)
 	if err != nil {
@@ -227,7 +228,8 @@ func (s *Service) describe(p proposals.Proposal) string {
 			verdict = "Proved"
 		}
 		fmt.Fprintf(&b, "%s on %d held-out cases: %.0f %% pass, and %.0f %% with the current text;"+
-			" %d cases got better, %d worse", verdict, p.Proof.Cases, 100*p.Proof.Winner, 100*p.Proof.Current, p.Proof.Better, p.Proof.Worse)
+			" %d cases got better, %d worse", verdict, p.Proof.Cases, 100*p.Proof.Winner, 100*p.Proof.Current,
+			p.Proof.Better, p.Proof.Worse)
 		if p.Proof.P != nil {
 			fmt.Fprintf(&b, " (p = %.3g)", *p.Proof.P)
 		}

@@ -14,7 +14,8 @@ func putOutcome(ctx context.Context, tx *store.Tx, p proposals.Proposal, o propo
 		return err
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO proposal_outcomes (proposal_id, org_id, kind, state, message, entry_id, version, version_id, connection_id, branch,
+		INSERT INTO proposal_outcomes (proposal_id, org_id, kind, state, message, entry_id, version, version_id,
+			connection_id, branch,
 			commit_sha, number, url, applied_by, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, '', $5, $6, '', $7, $8, '', 0, '', $9, $10, $10)`,
 		p.ID, p.OrgID, o.Kind, o.State, o.EntryID, o.Version, o.ConnectionID, o.Branch, o.AppliedBy, store.Micros(o.CreatedAt))
@@ -24,7 +25,8 @@ func putOutcome(ctx context.Context, tx *store.Tx, p proposals.Proposal, o propo
 // updateOutcome writes what may change; the kind, the person and the time of creation never do.
 func updateOutcome(ctx context.Context, tx *store.Tx, p proposals.Proposal, o proposals.Outcome) error {
 	_, err := tx.Exec(ctx, `
-		UPDATE proposal_outcomes SET state = $3, message = $4, version = $5, version_id = $6, commit_sha = $7, number = $8, url = $9,
+		UPDATE proposal_outcomes SET state = $3, message = $4, version = $5, version_id = $6, commit_sha = $7,
+			number = $8, url = $9,
 			updated_at = $10
 		WHERE org_id = $1 AND proposal_id = $2`,
 		p.OrgID, p.ID, o.State, o.Message, o.Version, o.VersionID, o.Commit, o.Number, o.URL, store.Micros(store.Now()))

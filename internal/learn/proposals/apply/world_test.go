@@ -25,7 +25,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -86,7 +85,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 			s.Register()
 		}
 		for _, s := range []interface{ Mount(*httpapi.API) }{
-			rw.Registry, people, judged, hostapi.API{Service: code}, rw.Proposals, w.apply,
+			rw.Registry, people, judged, repohost.API{Service: code}, rw.Proposals, w.apply,
 		} {
 			s.Mount(rw.API)
 		}

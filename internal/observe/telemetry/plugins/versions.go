@@ -37,7 +37,10 @@ func (History) Loaded(ctx context.Context, q store.Querier, orgID string, sessio
 		if foreign[name{l.sessionHash, l.plugin}] {
 			continue
 		}
-		first := inuse.Loaded{Session: l.sessionHash, Plugin: l.plugin, Version: l.version, Own: l.marketplace == market, At: l.firstAt}
+		first := inuse.Loaded{
+			Session: l.sessionHash, Plugin: l.plugin, Version: l.version,
+			Own: l.marketplace == market, At: l.firstAt,
+		}
 		last := first
 		last.At = l.lastAt
 		all = append(all, first, last)

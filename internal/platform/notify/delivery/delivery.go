@@ -1,4 +1,4 @@
-// Package delivery is the outbox: it stores messages with the change that causes them,
+// Package delivery is the outbox of webhooks, chat messages and mail: it stores messages with the change that causes them,
 // and attempts to send each until it arrives, with backoff between the attempts. It owns
 // no tables: the rows are those of the capability that sends (Table).
 package delivery

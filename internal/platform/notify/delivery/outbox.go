@@ -119,15 +119,9 @@ func (t Table[D]) First(ctx context.Context, q store.Querier, condition string, 
 
 // Page returns a page of what a source has sent, newest first, and how many there are.
 func (t Table[D]) Page(ctx context.Context, q store.Querier, sourceID string, limit, offset int) ([]D, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM `+t.Name+` WHERE `+t.Source+` = $1`, sourceID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+t.columns()+` FROM `+t.Name+` WHERE `+t.Source+` = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, sourceID, limit, offset)
-	all, err := store.All(rows, err, t.scan)
-	return all, total, err
+	return store.List[D]{
+		Columns: t.columns(), From: `FROM ` + t.Name + ` WHERE ` + t.Source + ` = $1`, Order: `id DESC`, Scan: t.scan,
+	}.Page(ctx, q, store.Page{Limit: limit, Offset: offset}, sourceID)
 }
 
 // Waiting finds deliveries that were not attempted for an hour.

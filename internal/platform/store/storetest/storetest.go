@@ -17,14 +17,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 )
 
-// Each runs the test on both databases, in parallel, each time with a
-// database of its own.
+// Each runs the test on its Databases, in parallel, each time with a database of
+// its own.
 func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
-	for _, name := range []string{"sqlite", "postgres"} {
+	for _, name := range Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, Open(t, name))
@@ -126,8 +125,9 @@ func createDatabase(t testing.TB, template string) string {
 	t.Helper()
 	s := postgres(t)
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	// Copying files takes half the processor time of copying pages through the log.
-	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template + ` STRATEGY FILE_COPY`); err != nil {
+	// Copying files takes half the processor time of copying pages through the log. The
+	// server's log says whose statements those of the database are (tools/covered).
+	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template + ` STRATEGY FILE_COPY -- ` + testID(t)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -144,7 +144,7 @@ func createDatabase(t testing.TB, template string) string {
 func templateName(t testing.TB) string {
 	t.Helper()
 	hash := sha256.New()
-	files := migrations.Of("postgres")
+	files := store.Migrations("postgres")
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

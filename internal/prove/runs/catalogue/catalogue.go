@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
@@ -17,12 +18,7 @@ import (
 )
 
 // A Choice is the catalogue on which a run asks its trigger queries.
-type Choice struct {
-	Catalog string `json:"catalog" enum:"full,claude-code,codex" doc:"Whose listing the model sees; full: whole descriptions"`
-	Window  int64  `json:"context_window" doc:"That the agent's budget is computed from, in tokens; 0 for full"`
-	Skills  int    `json:"skills" doc:"That are listed"`
-	Pair    string `json:"pair" doc:"Equal for runs that differ in the listing only: same cases, skills, judge, trials and seed"`
-}
+type Choice api.EvalCatalog
 
 // Full is the catalogue with whole descriptions.
 const Full = "full"
@@ -64,12 +60,12 @@ type Lister interface {
 }
 
 // Chosen returns the choice of a request; nil if it names no catalogue.
-func Chosen(catalog string, window int64) (*Choice, error) {
+func Chosen(catalog string, window int64) (none *Choice, err error) {
 	if catalog == "" && window != 0 {
 		return nil, fault.Invalid("context_window", "context_window is that of a catalog: give catalog, too")
 	}
 	if catalog == "" {
-		return nil, nil //nolint:nilnil // none is chosen, which is no error
+		return none, nil // which is not an error
 	}
 	return &Choice{Catalog: catalog, Window: window}, nil
 }
@@ -149,7 +145,8 @@ func (l Listing) check(name string) error {
 	case len(l.Skills) > MaxSkills:
 		return fault.New(fault.Conflict, "The catalog has %d skills; a run shows the model at most %d", len(l.Skills), MaxSkills)
 	case size > MaxText:
-		return fault.New(fault.Conflict, "The catalog has %d bytes of names and descriptions; a run shows the model at most %d", size, MaxText)
+		return fault.New(fault.Conflict, "The catalog has %d bytes of names and descriptions; a run shows the model at most %d",
+			size, MaxText)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func Insert(ctx context.Context, tx *store.Tx, orgID, runID string, c Choice, li
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO eval_run_catalogs (run_id, org_id, catalog, context_window, pair, choice, skills) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		INSERT INTO eval_run_catalogs (run_id, org_id, catalog, context_window, pair, choice, skills)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		runID, orgID, c.Catalog, c.Window, c.Pair, string(choice), string(skills))
 	return err
 }

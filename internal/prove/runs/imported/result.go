@@ -197,7 +197,7 @@ func (f file) origin(raw []byte) Origin {
 		o.Partial = cmp.Or(line(f.PartialReason), "interrupted")
 	}
 	for _, p := range f.Suite.Plugins[:min(len(f.Suite.Plugins), 20)] {
-		o.Plugins = append(o.Plugins, Plugin{line(p.Name), line(p.Version), line(p.Problem)})
+		o.Plugins = append(o.Plugins, Plugin{Name: line(p.Name), Version: line(p.Version), Problem: line(p.Problem)})
 	}
 	return o
 }

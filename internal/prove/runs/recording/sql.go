@@ -52,7 +52,9 @@ func referenced(ctx context.Context, q store.Querier, keys []string) ([]string, 
 	return store.All(rows, err, store.Value[string])
 }
 
-func eachBlob(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
+// References calls fn with the blob of every recording, of all organisations, for
+// backups and the doctor.
+func (s *Store) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	rows, err := q.Query(ctx, `SELECT `+columns+` FROM eval_trial_recordings r`)
 	return store.Each(rows, err, func(row store.Row) error {
 		r, err := scanRef(row)

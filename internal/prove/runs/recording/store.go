@@ -81,9 +81,3 @@ func (s *Store) Sweep(ctx context.Context, age time.Duration) error {
 	}.Run(ctx)
 	return err
 }
-
-// References calls fn with the blob of every recording, of all organisations, for
-// backups and the doctor.
-func (s *Store) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
-	return eachBlob(ctx, q, fn)
-}

@@ -45,9 +45,9 @@ type Sum struct{ Trials, Micros int64 }
 // Estimate returns what trials will probably cost, in millionths of a dollar, by the
 // mean of the last trials of the same agents and models. It is nil if one of them has
 // none yet, or if no trial has an agent.
-func Estimate(ctx context.Context, q store.Querier, orgID string, trials map[Model]int64) (*int64, error) {
+func Estimate(ctx context.Context, q store.Querier, orgID string, trials map[Model]int64) (unknown *int64, err error) {
 	if len(trials) == 0 {
-		return nil, nil //nolint:nilnil // not known, which is no error
+		return unknown, nil
 	}
 	var total int64
 	for m, n := range trials { // a run has one agent, or a few

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
@@ -12,17 +13,7 @@ import (
 
 // Required is a skill that the subject of a run requires, pinned when the run starts.
 // It is present in all arms, so the arms still differ in the subject only.
-type Required struct {
-	Name         string `json:"name" example:"pdf-tables"`
-	Organisation string `json:"organisation,omitempty" doc:"That owns it; as written if it is missing"`
-	EntryID      string `json:"entry_id,omitempty" doc:"Omitted if it is missing, like version and content_hash"`
-	Version      string `json:"version,omitempty"`
-	ContentHash  string `json:"content_hash,omitempty"`
-	State        string `json:"state" enum:"met,missing,unmet,withdrawn" doc:"missing: the run goes on without it; unmet and withdrawn: it has the current version all the same"`
-}
-
-// Present reports whether the run has the skill.
-func (r Required) Present() bool { return r.EntryID != "" }
+type Required = api.EvalRequired
 
 // Beside returns the skills that compete with the subject of a run, and pins in
 // subject.Requires what the subject requires; required skills compete as well. With a
@@ -67,7 +58,10 @@ func (p *Pinned) add(g requirements.Graph) {
 		for _, f := range g.Requires[id] {
 			r := Required{Name: f.Name, Organisation: f.Org, State: string(f.State)}
 			if s := f.Skill; s.VersionID != "" {
-				r = Required{s.Name, s.OrgName, s.EntryID, s.Version, s.ContentHash, string(f.State)}
+				r = Required{
+					Name: s.Name, Organisation: s.OrgName, EntryID: s.EntryID, Version: s.Version, ContentHash: s.ContentHash,
+					State: string(f.State),
+				}
 			}
 			known := slices.ContainsFunc(p.Requires, func(k Required) bool { return k.Name == r.Name })
 			if !known && r.Name != p.Name && len(p.Requires) < requirements.MaxSkills {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
@@ -146,7 +147,7 @@ const maxDistractors = 100
 // Distractors returns other skills of the organisation that a router could choose
 // instead of the named one. The same seed and skills make the same choice.
 func (f Finder) Distractors(ctx context.Context, orgID, name string, seed int64) ([]judge.Skill, error) {
-	listed, _, err := f.Registry.List(ctx, orgID, registry.Filter{Limit: maxDistractors})
+	listed, _, err := f.Registry.List(ctx, orgID, registry.Filter{Page: store.Page{Limit: maxDistractors}})
 	if err != nil {
 		return nil, err
 	}

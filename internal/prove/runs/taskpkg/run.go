@@ -315,7 +315,8 @@ func rewardOfStatus(result sandbox.Result) (reward, error) {
 	case result.ExitCode == notExecutable || result.ExitCode == notFound:
 		wrote := bytes.TrimSpace(result.Stderr.Tail)
 		lastLine := strings.ToValidUTF8(string(wrote[bytes.LastIndexByte(wrote, '\n')+1:]), "?")
-		return reward{}, failf(VerifierNotStarted, "a program that the verifier calls could not be started (status %d); it wrote %q",
+		return reward{}, failf(VerifierNotStarted,
+			"a program that the verifier calls could not be started (status %d); it wrote %q",
 
 			result.ExitCode, lastLine)
 	case result.Signal() != 0:

@@ -119,7 +119,10 @@ func asked(c suites.Case) string {
 // session returns the trial's session as far as it follows from the trial itself. If
 // there is a recording, add corrects it.
 func (t Trial) session() sessions.Session {
-	one := sessions.Session{SessionID: t.Evidence.Recording, StartedAt: t.Run.CreatedAt, HasContent: true, Skills: []sessions.Skill{}}
+	one := sessions.Session{
+		SessionID: t.Evidence.Recording, StartedAt: t.Run.CreatedAt, HasContent: true,
+		Skills: []sessions.Skill{},
+	}
 	if t.Run.StartedAt != nil {
 		one.StartedAt = *t.Run.StartedAt
 	}

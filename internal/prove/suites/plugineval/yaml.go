@@ -23,15 +23,15 @@ const (
 
 // decodeYAML decodes a document that must be a mapping, to values as encoding/json has
 // them; an empty one is nil.
-func decodeYAML(text string) (map[string]any, error) {
+func decodeYAML(text string) (none map[string]any, err error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("it is over the limit of %d bytes", maxFile)
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	var document yaml.Node
-	err := decoder.Decode(&document)
+	err = decoder.Decode(&document)
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
-		return nil, nil //nolint:nilnil // an empty document has no fields
+		return none, nil // an empty document has no fields
 	}
 	if err != nil {
 		return nil, fmt.Errorf("it is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
@@ -45,7 +45,7 @@ func decodeYAML(text string) (map[string]any, error) {
 	}
 	switch v := value.(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // an empty document has no fields
+		return none, nil // an empty document has no fields
 	case map[string]any:
 		return v, nil
 	}

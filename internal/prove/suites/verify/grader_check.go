@@ -57,7 +57,7 @@ func Graders(all []Grader) (GraderCheck, error) {
 type graderCheck func(b *budget, s Sample) (Result, error)
 
 // compileGrader compiles a grader; nil if it is a judge that decides.
-func compileGrader(g Grader) (graderCheck, error) {
+func compileGrader(g Grader) (none graderCheck, err error) {
 	switch g.Type {
 	case Regex:
 		return compileRegex(g)
@@ -69,7 +69,7 @@ func compileGrader(g Grader) (graderCheck, error) {
 		return compileFileExists(g)
 	case LLM, Baseline:
 	}
-	return nil, nil //nolint:nilnil // a judge decides it
+	return none, nil // a judge decides it
 }
 
 func compileRegex(g Grader) (graderCheck, error) {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
-	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed.Mount(w.API)
 	w.Registry.OnEntryDeleted = installed
 	w.Release.Clients = installed
-	opened := &tokens.Service{DB: db, Log: w.Log}
+	opened := &tokens.Service{Kind: tokens.Catalog, DB: db, Log: w.Log}
 	opened.Mount(w.API)
 	w.Catalog = &catalog.Service{Registry: w.Registry, Tokens: opened, Keys: w.Auth, Log: w.Log}
 	w.Catalog.Mount(w.API)

@@ -104,8 +104,9 @@ func newChoiceOutput(c Choice) api.Choice {
 	out := api.Choice{
 		Version: c.Version.Version, State: string(c.State), RolledBack: c.RolledBack, PassRate: c.Quality.PassRate,
 		PassRateInterval: c.Interval,
-		PassRateBasis:    (*string)(c.Quality.PassRates.Basis), GradedSessions: c.Quality.GradedSessions, Sessions: c.Quality.Sessions,
-		Cost: c.Quality.Cost, PushedAt: httpapi.Time(c.PushedAt),
+		PassRateBasis:    (*string)(c.Quality.PassRates.Basis), GradedSessions: c.Quality.GradedSessions,
+		Sessions: c.Quality.Sessions,
+		Cost:     c.Quality.Cost, PushedAt: httpapi.Time(c.PushedAt),
 	}
 	if c.Tenure != nil {
 		out.CurrentSince, out.CurrentUntil = httpapi.NullTime(&c.Tenure.Since), httpapi.NullTime(c.Tenure.Until)

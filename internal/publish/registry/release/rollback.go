@@ -78,7 +78,8 @@ func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry
 	return s.rollBack(ctx, tx, e, from, to, r)
 }
 
-// target finds the version to roll back to, or explains why there is none.
+// target finds the version that a person rolls back to, or explains why there is none. An
+// automatic rollback has other candidates: earlierIDs.
 func (s *Service) target(
 	ctx context.Context, tx *store.Tx, e registry.Entry, current registry.Version, r NewRollback,
 ) (registry.Version, error) {
@@ -199,8 +200,8 @@ const (
 	AlreadyRolledBack Blocked = "already_rolled_back"
 )
 
-// Revert rolls a skill's entry back from a bad version to the last current one that
-// holds. It does so at most once per version.
+// Revert is the automatic rollback, by an alert: it rolls a skill's entry back from a bad
+// version to the last current one that holds. It does so at most once per version.
 func (s *Service) Revert(ctx context.Context, tx *store.Tx, r Revert) (done Reverted, err error) {
 	defer fault.Wrap(&err, "revert skill %s", r.SkillID)
 	// The lock keeps a push from making current a version that wasn't judged.

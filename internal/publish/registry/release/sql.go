@@ -25,7 +25,7 @@ func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (id, name 
 // maxEarlier is how many earlier versions a revert considers.
 const maxEarlier = 20
 
-// earlierIDs returns the versions that a revert can make current, last current first:
+// earlierIDs returns the versions that a revert, the automatic rollback, can make current, last current first:
 // neither rolled back nor withdrawn, and with content that differs from the current
 // version's and from that of every version that was rolled back. The last condition is
 // about rolling forward: it copies a version's content, and if the copy is bad, so is the
@@ -47,12 +47,14 @@ func earlierIDs(ctx context.Context, q store.Querier, e registry.Entry) ([]strin
 func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, summary string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
-			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
+			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at,
+				file_paths, skill_md,
 			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path)
 		SELECT $2, entry_id, $3, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, $4, source, source_ref, source_repo, FALSE, $5, $6, file_paths, skill_md,
 			archive_key, canonical_key, entry_description, 'published', NULL, source_commit, source_path
-		FROM registry_versions WHERE id = $1`, of.ID, fresh.ID, fresh.Version, summary, fresh.PushedBy, store.Micros(fresh.PushedAt))
+		FROM registry_versions WHERE id = $1`, of.ID, fresh.ID, fresh.Version, summary, fresh.PushedBy,
+		store.Micros(fresh.PushedAt))
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,8 @@ func setRolledBack(ctx context.Context, q store.Querier, versionID string, marke
 // undoing must set again.
 func insertRollback(ctx context.Context, q store.Querier, entryID string, r registry.Rollback, unmarked bool) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at, published, unmarked)
+		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at,
+			published, unmarked)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		store.NewID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At), r.Published, unmarked)
 	return err
@@ -118,7 +121,8 @@ const maxTenures = 1_000
 // tenuresOf reads the most recent tenure of each version, by version id.
 func tenuresOf(ctx context.Context, q store.Querier, entryID string) (map[string]Tenure, error) {
 	rows, err := q.Query(ctx, `
-		SELECT version_id, since FROM registry_currents WHERE entry_id = $1 ORDER BY since DESC, id DESC LIMIT $2`, entryID, maxTenures)
+		SELECT version_id, since FROM registry_currents WHERE entry_id = $1 ORDER BY since DESC, id DESC LIMIT $2`,
+		entryID, maxTenures)
 	tenures := map[string]Tenure{}
 	var next *time.Time // when the following version became current
 	err = store.Each(rows, err, func(row store.Row) error {

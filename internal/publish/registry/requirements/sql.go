@@ -46,7 +46,8 @@ const (
 
 	foundColumns = `r.required_org, r.required_name, r.version_range, COALESCE(e.id, ''), COALESCE(e.name, ''),
 		COALESCE(e.org_id, ''), COALESCE((SELECT o.name FROM organisations o WHERE o.id = e.org_id), ''),
-		COALESCE(e.current_version_id, ''), COALESCE(e.current_version, ''), COALESCE(e.current_hash, ''), COALESCE(e.description, '')`
+		COALESCE(e.current_version_id, ''), COALESCE(e.current_version, ''), COALESCE(e.current_hash, ''),
+			COALESCE(e.description, '')`
 )
 
 // foundTargets are the scan targets for foundColumns, in its order.
@@ -105,7 +106,8 @@ func find(ctx context.Context, q store.Querier, orgID string, all []requires.Req
 	from, list := q.Dialect().Pairs("$2", pairs)
 	rows, err := q.Query(ctx, `
 		SELECT `+foundColumns+`
-		FROM (SELECT pairs.b AS required_org, pairs.a AS required_name, '' AS version_range, CAST($1 AS TEXT) AS org_id FROM `+from+`) r
+		FROM (SELECT pairs.b AS required_org, pairs.a AS required_name, '' AS version_range, CAST($1 AS TEXT) AS org_id
+			FROM `+from+`) r
 		LEFT JOIN `+required, orgID, list)
 	return store.All(rows, err, func(row store.Row) (f Found, err error) {
 		err = row.Scan(foundTargets(&f)...)
@@ -130,7 +132,8 @@ func withdrawnOf(ctx context.Context, q store.Querier, entryIDs []string) (map[s
 }
 
 // skillColumns are the columns that scanSkill reads.
-const skillColumns = `e.id, e.name, e.org_id, (SELECT o.name FROM organisations o WHERE o.id = e.org_id), v.id, v.version, v.content_hash`
+const skillColumns = `e.id, e.name, e.org_id, (SELECT o.name FROM organisations o
+	WHERE o.id = e.org_id), v.id, v.version, v.content_hash`
 
 func scanSkill(row store.Row) (s Skill, err error) {
 	err = row.Scan(&s.EntryID, &s.Name, &s.OrgID, &s.OrgName, &s.VersionID, &s.Version, &s.ContentHash)
@@ -166,7 +169,8 @@ func dependentsOf(ctx context.Context, q store.Querier, orgID string, s Skill, l
 		FROM registry_requirements r JOIN registry_entries e ON e.id = r.entry_id AND e.current_version_id = r.version_id
 		WHERE r.required_name = $2 AND (e.org_id = $1 OR e.visibility = 'public')`
 	rows, err := q.Query(ctx, `
-		SELECT id, name, org_id, org_name, current_version_id, current_version, current_hash, version_range FROM (`+of+` AND r.required_org = '' AND r.org_id = $3
+		SELECT id, name, org_id, org_name, current_version_id, current_version, current_hash, version_range FROM (`+of+`
+			AND r.required_org = '' AND r.org_id = $3
 			UNION ALL `+of+` AND r.required_org = $4) found
 		ORDER BY name, id LIMIT $5`, orgID, s.Name, s.OrgID, s.OrgName, limit)
 	return store.All(rows, err, func(row store.Row) (d Dependent, err error) {

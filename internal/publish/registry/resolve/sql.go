@@ -11,10 +11,12 @@ import (
 // versions, and others' that are or were published.
 const (
 	matchColumns = `e.id AS entry_id, e.name, o.name AS organisation, e.org_id = $1 AS own, e.visibility = 'unlisted' AS unlisted,
-		v.version, v.content_hash, v.state, e.current_version, e.current_hash, v.id = e.current_version_id AS is_current, v.pushed_at`
+		v.version, v.content_hash, v.state, e.current_version, e.current_hash, v.id = e.current_version_id AS is_current,
+			v.pushed_at`
 	matchNames = `entry_id, name, organisation, own, unlisted, version, content_hash, state, current_version, current_hash,
 		is_current, pushed_at`
-	visible = ` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '' AND v.state <> 'candidate')`
+	visible = ` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> ''
+		AND v.state <> 'candidate')`
 	// most is how many versions with the same files are considered per hash. Anyone may
 	// publish copies of somebody's skill in bulk; own and current versions are considered
 	// first.
@@ -52,7 +54,8 @@ func versionsByHash(ctx context.Context, q store.Querier, orgID string, items []
 		hit AS (
 			SELECT w.kind, w.hash, h.version_id FROM wanted w`+
 		d.Lookup("registry_tree_hashes", "h", "h.kind = w.kind AND h.hash = w.hash")+`
-			UNION SELECT w.kind, w.hash, h.version_id FROM (SELECT * FROM wanted WHERE kind = 'plugin-zip' AND LENGTH(hash) < 64) w`+
+			UNION SELECT w.kind, w.hash, h.version_id FROM (SELECT * FROM wanted WHERE kind = 'plugin-zip'
+				AND LENGTH(hash) < 64) w`+
 		d.Lookup("registry_tree_hashes", "h", "h.kind = w.kind AND h.hash >= w.hash AND h.hash < w.hash || 'g'")+`
 			UNION SELECT w.kind, w.hash, v.id FROM (SELECT * FROM wanted WHERE kind = 'archive') w`+
 		d.Lookup("registry_versions", "v", "v.content_hash = w.hash")+`
@@ -165,7 +168,8 @@ func (n *names) readEntries(ctx context.Context, q store.Querier, ids []string, 
 		FROM registry_entries e JOIN organisations o ON o.id = e.org_id
 		WHERE e.id IN (SELECT x.id FROM registry_entries x WHERE x.id`+in+`
 				UNION SELECT x.id FROM `+pairs+` JOIN registry_entries x ON x.org_id = pairs.a AND x.name = pairs.b)
-			AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '')`, n.ownOrg, list, keyList)
+			AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '')`,
+		n.ownOrg, list, keyList)
 	return store.Each(rows, err, func(row store.Row) error {
 		var m match
 		var orgID string

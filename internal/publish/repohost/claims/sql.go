@@ -30,8 +30,7 @@ func Holder(ctx context.Context, q store.Querier, account string) (holder string
 
 // severalOrganisations stops counting at two.
 func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
-	n, err := store.One(rows, err, "Organisations", store.Value[int])
+	n, err := store.Count(ctx, q, `FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
 	return n > 1, err
 }
 

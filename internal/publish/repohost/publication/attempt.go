@@ -4,9 +4,6 @@ package publication
 
 import (
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // An Attempt is the publication of one ref at one commit, queued or finished. There is at
@@ -16,7 +13,7 @@ type Attempt struct {
 	ID           string
 	OrgID        string
 	ConnectionID string
-	RefKind      refs.Kind
+	RefKind      Kind
 	RefName      string
 	Commit       string
 	Cause        Cause
@@ -25,7 +22,7 @@ type Attempt struct {
 	Tries        int
 	Version      *string
 	Message      string
-	Findings     []findings.Finding
+	Findings     []Finding
 	QueuedAt     time.Time
 	AttemptedAt  time.Time
 	PublishedAt  *time.Time
@@ -41,11 +38,11 @@ type Attempt struct {
 }
 
 // Ref returns the branch or tag.
-func (a Attempt) Ref() refs.Ref { return refs.Ref{Kind: a.RefKind, Name: a.RefName} }
+func (a Attempt) Ref() Ref { return Ref{Kind: a.RefKind, Name: a.RefName} }
 
 // SourceRef is what the version names as its source: the tag, or the commit's SHA.
 func (a Attempt) SourceRef() string {
-	if a.RefKind == refs.Tag {
+	if a.RefKind == Tag {
 		return a.RefName
 	}
 	return a.Commit

@@ -7,13 +7,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // columns are the columns that scan reads, of the table's alias a.
 const columns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status,
-	a.tries, a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
+	a.tries, a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status,
+		a.write_back_detail,
 	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent, a.reported, a.asked`
 
 func scan(row store.Row) (a Attempt, err error) {
@@ -34,12 +33,14 @@ func scan(row store.Row) (a Attempt, err error) {
 // flight discard its result.
 func Upsert(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
-		INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, delivery_id, status, tries,
+		INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause,
+			delivery_id, status, tries,
 			version, message, findings, queued_at, attempted_at, published_at, write_back_status, write_back_detail,
 			write_back_tries, status_sent, check_run_id, annotations_sent)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', 0, NULL, '', '[]', $9, $9, NULL, 'disabled', '', 0, FALSE, NULL, 0)
 		ON CONFLICT (connection_id, ref_kind, ref_name, commit_sha) DO UPDATE SET
-			cause = excluded.cause, delivery_id = excluded.delivery_id, status = 'queued', tries = 0, version = NULL, message = '',
+			cause = excluded.cause, delivery_id = excluded.delivery_id, status = 'queued', tries = 0,
+				version = NULL, message = '',
 			findings = '[]', queued_at = excluded.queued_at, attempted_at = excluded.attempted_at, published_at = NULL,
 			write_back_status = 'disabled', write_back_detail = '', write_back_tries = 0, status_sent = FALSE,
 			check_run_id = NULL, annotations_sent = 0, reported = '', asked = repohost_attempts.asked + 1
@@ -66,7 +67,7 @@ func DeliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, e
 // That may have changed since the attempt was read, if another delivery of the same push
 // came in.
 func Update(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, err error) {
-	found, err := json.Marshal(append([]findings.Finding{}, a.Findings...))
+	found, err := json.Marshal(append([]Finding{}, a.Findings...))
 	if err != nil {
 		return "", err
 	}
@@ -179,7 +180,8 @@ func LastBranchVersion(ctx context.Context, q store.Querier, connectionID string
 func Settled(ctx context.Context, q store.Querier, connectionID string, since time.Time) (map[At]Status, error) {
 	rows, err := q.Query(ctx, `
 		SELECT ref_kind, ref_name, commit_sha, status FROM repohost_attempts
-		WHERE connection_id = $1 AND (status IN ('queued', 'published', 'unchanged') OR status = 'refused' AND attempted_at >= $2)`,
+		WHERE connection_id = $1 AND (status IN ('queued', 'published', 'unchanged') OR status = 'refused'
+			AND attempted_at >= $2)`,
 		connectionID, store.Micros(since))
 	known := map[At]Status{}
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
@@ -194,7 +196,7 @@ func Settled(ctx context.Context, q store.Querier, connectionID string, since ti
 
 // At is a ref at a commit.
 type At struct {
-	refs.Ref
+	Ref
 	Commit string
 }
 

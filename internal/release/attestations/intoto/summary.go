@@ -17,7 +17,7 @@ func (r Read) Summary() string {
 		return x.Workflow.summary()
 	}
 	if x.Repository == "" {
-		text := "pushed by somebody with the permission to push to " + x.Organisation
+		text := "pushed by a member with push access to " + x.Organisation
 		if x.Claimed != nil && x.Claimed.Repository != "" {
 			text += "; says that it comes from " + x.Claimed.Repository
 		}

@@ -1,5 +1,6 @@
 // Package decision decides whether a version of a skill is worse than another,
-// from the trials of both on the same cases, with a known rate of false blocks.
+// from the trials of both on the same cases: the statistical tests of a gate (significance),
+// with a known rate of false blocks.
 //
 // It screens and confirms. The screen is a sign test over all cases; it finds
 // what broke in many places. The cases that look worse in it are then tried
@@ -199,7 +200,8 @@ func (d Decision) judge(policy Policy) (Verdict, string) {
 	}
 	for _, f := range d.Suites {
 		if f.AdjustedP <= policy.limit() {
-			reason := fmt.Sprintf("worse on %d and better on %d of %d cases (p = %.2g)", len(f.Worse), len(f.Better), f.decided(), f.AdjustedP)
+			reason := fmt.Sprintf("worse on %d and better on %d of %d cases (p = %.2g)", len(f.Worse), len(f.Better),
+				f.decided(), f.AdjustedP)
 			if f.AdjustedP > FalseBlockRate {
 				reason += fmt.Sprintf("; a block is lifted above %.2g", LiftAt)
 			}

@@ -41,8 +41,10 @@ func verdict(g api.Gate) string {
 // written where the text has been unescaped, too, as of "&#64;acme/team". Names of cases come
 // from repositories of anyone, and end up in comments that the product's own account writes.
 var escape = strings.NewReplacer(
-	`\`, `\\`, `|`, `\|`, "`", "'", "\n", " ", "\r", " ", "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "~", `\~`,
-	"@", "@\u200b", "#", "\\#\u200b", "://", ":\u200b//", "www.", "www\u200b.", "WWW.", "WWW\u200b.", "GH-", "GH\u200b-", "gh-", "gh\u200b-",
+	`\`, `\\`, `|`, `\|`, "`", "'", "\n", " ", "\r", " ", "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "*", `\*`, "_",
+	`\_`, "~", `\~`,
+	"@", "@\u200b", "#", "\\#\u200b", "://", ":\u200b//", "www.", "www\u200b.", "WWW.", "WWW\u200b.", "GH-", "GH\u200b-",
+	"gh-", "gh\u200b-",
 )
 
 // Escape returns what a person wrote as plain Markdown.

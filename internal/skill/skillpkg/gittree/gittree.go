@@ -119,7 +119,8 @@ func reserved(segment string) bool {
 	}, segment))
 	name, _, _ = strings.Cut(name, ":")
 	name = strings.TrimRight(name, ". ")
-	return name == ".git" || name == "git~1" || name == ".gitmodules" || strings.HasPrefix(name, "gitmod~") || strings.Contains(segment, `\`)
+	return name == ".git" || name == "git~1" || name == ".gitmodules" || strings.HasPrefix(name, "gitmod~") ||
+		strings.Contains(segment, `\`)
 }
 
 // Of returns the objects of a package that Fits.

@@ -59,7 +59,7 @@ type tally struct {
 // add adds a remark, and deduplicates those with the same evidence in a file.
 func (c *collector) add(r remark) {
 	rule, _ := ruleOf(r.code)
-	severity, ok := cmp.Or(r.severity, rule.Severity).lowered(r.lower)
+	severity, ok := lowered(cmp.Or(r.severity, rule.Severity), r.lower)
 	if !ok {
 		return
 	}
@@ -145,7 +145,7 @@ func compare(a, b Finding) int {
 var severities = [...]Severity{Error, Warning, Info}
 
 // lowered lowers the severity by some steps; ok is false below info.
-func (s Severity) lowered(steps int) (_ Severity, ok bool) {
+func lowered(s Severity, steps int) (_ Severity, ok bool) {
 	at := slices.Index(severities[:], s) + steps
 	if at >= len(severities) {
 		return "", false

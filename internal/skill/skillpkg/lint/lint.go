@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
@@ -25,7 +26,7 @@ const (
 )
 
 // A Category is the family of a rule.
-type Category string
+type Category = api.Category
 
 // The categories: the format, how well the skill will work, what harm it could do.
 const (
@@ -35,7 +36,7 @@ const (
 )
 
 // A Severity is the severity of a finding.
-type Severity string
+type Severity = api.Severity
 
 // The severities. An error makes a report fail.
 const (
@@ -45,19 +46,7 @@ const (
 )
 
 // A Finding is one violation of a rule.
-type Finding struct {
-	Code     string   `json:"code"`
-	Category Category `json:"category"`
-	Severity Severity `json:"severity"`
-	// Path is that of the file, or "" if the skill as a whole is meant.
-	Path string `json:"path"`
-	// Line counts from 1; 0 means the whole file.
-	Line    int    `json:"line,omitempty"`
-	Message string `json:"message"`
-	// Evidence is the text at fault, truncated. Secrets in it are redacted.
-	Evidence    string `json:"evidence,omitempty"`
-	Remediation string `json:"remediation,omitempty"`
-}
+type Finding = api.Finding
 
 // A Report is what was found in one skill, sorted by path, line and code.
 type Report struct {
@@ -83,11 +72,7 @@ func (r Report) Status() string {
 }
 
 // Counts are the findings of each severity.
-type Counts struct {
-	Error   int `json:"error"`
-	Warning int `json:"warning"`
-	Info    int `json:"info"`
-}
+type Counts = api.FindingCounts
 
 // Counts counts the findings.
 func (r Report) Counts() Counts {
@@ -126,7 +111,8 @@ func Check(ctx context.Context, p *skillpkg.Package) (_ Report, err error) {
 		c.checkDescription()
 	}
 	if n := len(p.Files); n > manyFiles {
-		c.found.add(remark{code: "sec.file.too_many", message: fmt.Sprintf("The skill has %d files; %d are plenty.", n, manyFiles)})
+		c.found.add(remark{code: "sec.file.too_many", message: fmt.Sprintf("The skill has %d files; %d are plenty.",
+			n, manyFiles)})
 	}
 	err = p.Walk(ctx, func(f skillpkg.File, r io.Reader) error {
 		content := make([]byte, f.Size)

@@ -111,7 +111,8 @@ func (s *scan) checkTags(l line, runes []rune) {
 		if start > 0 && runes[start-1] == blackFlag && run[len(run)-1] == tagLast && len(run) <= 7 {
 			continue
 		}
-		s.found.add(remark{code: "sec.unicode.tag_block", path: s.path, line: l.number, evidence: "hidden text: " + decodeTags(run)})
+		s.found.add(remark{code: "sec.unicode.tag_block", path: s.path, line: l.number, evidence: "hidden text: " +
+			decodeTags(run)})
 	}
 }
 

@@ -143,7 +143,8 @@ func parse(part string) (r Requirement, why string) {
 }
 
 func printable(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' && r != '\n' }) < 0
+	return utf8.ValidString(s) && strings.IndexFunc(s,
+		func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' && r != '\n' }) < 0
 }
 
 func shown(part string) string {
@@ -157,7 +158,8 @@ func shown(part string) string {
 func (r Requirement) exact() (version string, ok bool) {
 	version, ok = strings.CutPrefix(r.Range, "=")
 	version = strings.TrimSpace(version)
-	return version, ok && version != "" && !strings.ContainsFunc(version, func(c rune) bool { return unicode.IsSpace(c) || isOperator(c) || c == '*' })
+	return version, ok && version != "" && !strings.ContainsFunc(version,
+		func(c rune) bool { return unicode.IsSpace(c) || isOperator(c) || c == '*' })
 }
 
 // Allows reports whether a version meets the requirement. One that is no SemVer, e.g.

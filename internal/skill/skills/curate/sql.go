@@ -49,8 +49,7 @@ func updateSkill(ctx context.Context, tx *store.Tx, k skill) error {
 
 // hasMerged reports whether other skills are merged into this one.
 func hasMerged(ctx context.Context, q store.Querier, orgID, id string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills WHERE org_id = $1 AND merged_into = $2`, orgID, id)
-	n, err := store.One(rows, err, "Count", store.Value[int])
+	n, err := store.Count(ctx, q, `FROM skills WHERE org_id = $1 AND merged_into = $2`, orgID, id)
 	return n > 0, err
 }
 

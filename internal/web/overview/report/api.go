@@ -200,8 +200,10 @@ func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportO
 	out = reportOutput{
 		Agent: r.Agent, Window: r.Window, Days: r.Days, GeneratedAt: httpapi.Time(r.Generated), Budget: budgetOutput(r.Catalogue),
 		Sessions: r.Sessions, Model: orNull(r.Model), Reported: r.Reported, Totals: totalsOutput{
-			Skills: r.Totals.Skills, Others: r.Totals.Others, Full: r.Totals.Full, Truncated: r.Totals.Truncated, NameOnly: r.Totals.NameOnly, Omitted: r.Totals.Omitted, Hidden: r.Totals.Hidden,
-			CutCharacters: r.Totals.CutText, Unused: r.Totals.Unused, TokensPerSession: r.Totals.Tokens, DollarsPerSession: r.Totals.PerSession, DollarsInWindow: r.Totals.InWindow,
+			Skills: r.Totals.Skills, Others: r.Totals.Others, Full: r.Totals.Full, Truncated: r.Totals.Truncated,
+			NameOnly: r.Totals.NameOnly, Omitted: r.Totals.Omitted, Hidden: r.Totals.Hidden,
+			CutCharacters: r.Totals.CutText, Unused: r.Totals.Unused, TokensPerSession: r.Totals.Tokens,
+			DollarsPerSession: r.Totals.PerSession, DollarsInWindow: r.Totals.InWindow,
 			LeftOut: r.Totals.LeftOut,
 		},
 		Skills: mapped(page, outputOf), Pagination: in.Of(total),
@@ -241,9 +243,11 @@ func measuredOf(m *Measured) *measuredOutput {
 func outputOf(k Skill) skillOutput {
 	out := skillOutput{
 		Name: k.Name, SkillID: orNull(k.SkillID), EntryID: orNull(k.EntryID), Version: orNull(k.Version),
-		Tokens: k.Tokens, DollarsPerSession: k.DollarsPerSession, OfferedSessions: k.OfferedSessions, UsedSessions: k.UsedSessions,
-		Uses: k.Uses, Use: k.Use, TokensInWindow: k.TokensInWindow, DollarsInWindow: k.DollarsInWindow, TokensPerUse: k.TokensPerUse,
-		OwnPolicy: k.OwnPolicy, Action: k.Action, Reason: orNull(k.Reason), Basis: orNull(k.Basis),
+		Tokens: k.Tokens, DollarsPerSession: k.DollarsPerSession, OfferedSessions: k.OfferedSessions,
+		UsedSessions: k.UsedSessions,
+		Uses:         k.Uses, Use: k.Use, TokensInWindow: k.TokensInWindow, DollarsInWindow: k.DollarsInWindow,
+		TokensPerUse: k.TokensPerUse,
+		OwnPolicy:    k.OwnPolicy, Action: k.Action, Reason: orNull(k.Reason), Basis: orNull(k.Basis),
 	}
 	if k.InRegistry {
 		cut := k.Line.Cut()

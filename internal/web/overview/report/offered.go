@@ -18,7 +18,9 @@ const usesDays = 30
 // ListFor lists an organisation's skills for a run: as the report of an agent does,
 // or with whole descriptions. The tested skill takes the place of the registry's
 // version. Runs, which are below this package, call it through a hook.
-func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice, of catalogue.Subject) (out catalogue.Listing, err error) {
+func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice, of catalogue.Subject) (out catalogue.Listing,
+	err error,
+) {
 	agent := listing.ClaudeCode // which reads all that an author writes for the model
 	if c.Catalog != catalogue.Full {
 		agent = listing.Agent(c.Catalog)

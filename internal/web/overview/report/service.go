@@ -82,7 +82,8 @@ func (s *Service) readSkills(ctx context.Context, orgID string, r *Report) (text
 			return nil
 		}
 		r.Skills = append(r.Skills, Skill{
-			EntryID: e.id, SkillID: e.skillID, Name: e.name, Version: e.version, InRegistry: true, CreatedAt: e.createdAt, OwnPolicy: e.ownPolicy,
+			EntryID: e.id, SkillID: e.skillID, Name: e.name, Version: e.version, InRegistry: true, CreatedAt: e.createdAt,
+			OwnPolicy: e.ownPolicy,
 		})
 		texts = append(texts, e.text(r.Agent))
 		return nil

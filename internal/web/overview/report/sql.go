@@ -30,7 +30,8 @@ const headSize = 8 << 10
 // read.
 func eachEntry(ctx context.Context, q store.Querier, orgID string, limit int, fn func(e entry) error) error {
 	rows, err := q.Query(ctx, `
-		SELECT e.id, COALESCE(e.skill_id, ''), e.name, e.current_version, COALESCE(NULLIF(v.description, ''), e.description), e.created_at,
+		SELECT e.id, COALESCE(e.skill_id, ''), e.name, e.current_version, COALESCE(NULLIF(v.description, ''),
+			e.description), e.created_at,
 			substr(v.skill_md, 1, $3), v.file_paths LIKE '%"agents/openai.yaml"%'
 		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE e.org_id = $1 AND e.entry_type = 'skill' ORDER BY e.name LIMIT $2`, orgID, limit, headSize)
@@ -63,13 +64,15 @@ type counts struct {
 func countsOfOrg(ctx context.Context, q store.Querier, orgID string, since int64) ([]counts, error) {
 	rows, err := q.Query(ctx, `
 		SELECT k.id, k.name, k.created_at, k.confirmed AND NOT k.hidden, CAST(SUM(d.last_sessions) AS BIGINT),
-			CAST(SUM(d.last_offered_sessions) AS BIGINT), CAST(SUM(d.last_trigger_sessions) AS BIGINT), CAST(SUM(d.checks) AS BIGINT),
+			CAST(SUM(d.last_offered_sessions) AS BIGINT), CAST(SUM(d.last_trigger_sessions) AS BIGINT),
+				CAST(SUM(d.checks) AS BIGINT),
 			CAST(SUM(d.triggers) AS BIGINT), CAST(SUM(d.confidence_sum) AS BIGINT), CAST(SUM(d.confidence_count) AS BIGINT)
 		FROM skills k JOIN skill_days d ON d.subject_id = k.id AND d.day >= $2
 		WHERE k.org_id = $1 AND k.merged_into IS NULL
 		GROUP BY k.id, k.name, k.created_at, k.confirmed, k.hidden ORDER BY k.name`, orgID, since)
 	return store.All(rows, err, func(row store.Row) (c counts, err error) {
-		err = row.Scan(&c.skillID, &c.name, store.Time(&c.createdAt), &c.listed, &c.seen, &c.offered, &c.used, &c.checks, &c.triggers,
+		err = row.Scan(&c.skillID, &c.name, store.Time(&c.createdAt), &c.listed, &c.seen, &c.offered, &c.used,
+			&c.checks, &c.triggers,
 			&c.confidence, &c.confidences)
 		return c, err
 	})
@@ -111,12 +114,16 @@ type catalogPair struct {
 
 // catalogPairs returns for each suite the newest run on the agent's catalogue that has a
 // partner with whole descriptions, the newest first.
-func catalogPairs(ctx context.Context, q store.Querier, orgID string, o Options, since time.Time, limit int) ([]catalogPair, error) {
+func catalogPairs(ctx context.Context, q store.Querier, orgID string, o Options, since time.Time,
+	limit int,
+) ([]catalogPair, error) {
 	rows, err := q.Query(ctx, `
 		SELECT s.id, s.name, r.subject, r.judge, newest.full_id, newest.id FROM (
-			SELECT r.id, r.suite_id, f.id AS full_id, ROW_NUMBER() OVER (PARTITION BY r.suite_id ORDER BY r.id DESC, f.id DESC) AS place
+			SELECT r.id, r.suite_id, f.id AS full_id, ROW_NUMBER() OVER (PARTITION BY r.suite_id
+				ORDER BY r.id DESC, f.id DESC) AS place
 			FROM eval_run_catalogs c JOIN eval_runs r ON r.id = c.run_id
-				JOIN eval_run_catalogs w ON w.org_id = $1 AND w.pair = c.pair AND w.catalog = $2 JOIN eval_runs f ON f.id = w.run_id
+				JOIN eval_run_catalogs w ON w.org_id = $1 AND w.pair = c.pair AND w.catalog = $2 JOIN eval_runs f
+					ON f.id = w.run_id
 			WHERE c.org_id = $1 AND c.catalog = $3 AND c.context_window = $4 AND r.status = 'succeeded' AND r.finished_at >= $5
 				AND f.status = 'succeeded' AND f.suite_id = r.suite_id
 		) newest JOIN eval_runs r ON r.id = newest.id JOIN eval_suites s ON s.id = newest.suite_id
@@ -232,7 +239,8 @@ func pairsOf(ctx context.Context, q store.Querier, orgID string, since time.Time
 			SELECT a.skill_id, b.skill_id AS other_id, COUNT(*) FILTER (WHERE NOT a.activated) AS taken,
 				COUNT(*) FILTER (WHERE a.activated) AS together
 			FROM sample JOIN agent_session_skills b ON b.session_id = sample.id AND b.activated
-				JOIN agent_session_skills a ON a.session_id = sample.id AND a.skill_id <> b.skill_id AND (a.activated OR NOT a.offered)
+				JOIN agent_session_skills a ON a.session_id = sample.id AND a.skill_id <> b.skill_id AND (a.activated
+					OR NOT a.offered)
 			GROUP BY a.skill_id, b.skill_id
 		) pairs JOIN skills k ON k.id = pairs.skill_id JOIN skills o ON o.id = pairs.other_id
 		WHERE k.confirmed AND NOT k.hidden AND o.confirmed AND NOT o.hidden AND (pairs.taken > 0 OR k.name < o.name)

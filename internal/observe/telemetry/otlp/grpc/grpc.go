@@ -34,7 +34,8 @@ func Handler(next http.Handler) http.Handler {
 		case media != contentType && media != contentType+"+proto":
 			next.ServeHTTP(w, r)
 		case r.ProtoMajor < 2:
-			http.Error(w, "gRPC needs HTTP/2: the proxy before the server must speak HTTP/2 to it", http.StatusHTTPVersionNotSupported)
+			http.Error(w, "gRPC needs HTTP/2: the proxy before the server must speak HTTP/2 to it",
+				http.StatusHTTPVersionNotSupported)
 		default:
 			serve(w, r, next)
 		}

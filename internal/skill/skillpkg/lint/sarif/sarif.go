@@ -133,7 +133,8 @@ func ruleEntries(r lint.Report) []ruleEntry {
 		if broken[rule.Code] {
 			rules = append(rules, ruleEntry{
 				ID: rule.Code, ShortDescription: message{rule.Title}, Help: message{rule.Help},
-				DefaultConfiguration: configuration{level(rule.Severity)}, Properties: properties{[]string{string(rule.Category)}},
+				DefaultConfiguration: configuration{level(rule.Severity)},
+				Properties:           properties{[]string{string(rule.Category)}},
 			})
 		}
 	}
