@@ -40,8 +40,7 @@ setup: ## Install what the tests need beyond Go, or say what is missing
 .PHONY: test
 test: setup ## Run all tests on SQLite, and on PostgreSQL those that ask it something new
 	@WHETSTONE_TEST_DATABASES=short scripts/with-postgres scripts/test ./...
-	@go -C tools test ./...
-	@go -C bench test ./...
+	@scripts/test-modules
 
 .PHONY: test-rest
 test-rest: setup ## Run on PostgreSQL the tests that make test runs on SQLite alone
@@ -76,9 +75,10 @@ e2e-gitea: setup ## Run a real Gitea, which is built once, against the real bina
 	@gitea=$$(scripts/gitea) && WHETSTONE_GITEA=$$gitea scripts/with-postgres go test -v -count=1 -run '^TestGitea$$' ./e2e
 
 .PHONY: e2e-clients
-e2e-clients: setup ## Run the clients of others: skills, clawhub, Claude Code and Codex from npm, and git, against the real binary, Redocly and a compiler on the OpenAPI document, axe on every page
+e2e-clients: setup ## Run the clients of others: skills, clawhub, Claude Code and Codex from npm, and git, against the real binary, Redocly, a validator and a compiler on the OpenAPI document, axe on every page
 	@scripts/setup npm
 	@WHETSTONE_NPM=required go test -v -count=1 ./e2e/clients
+	@go -C tools test -v -count=1 -vet=off ./openapi
 
 .PHONY: e2e-docs
 e2e-docs: setup ## Run the commands of README and all documents against the real binary
