@@ -263,10 +263,10 @@ func walkWithLimits(b *walk, p *process) {
 	b.clicks = 0
 	b.menu("/registry", "Registry")
 	b.wantText("main", "Publishing needs the pro plan; the organisation is on free.")
-	b.click(`main a[href="/settings"]`, "")
+	b.click(`main a[href="/settings/plan"]`, "")
 	b.wantText("main", "free")
 	b.visit("/repohost")
 	b.wantText("main", "pro plan")
-	b.click(`main a[href="/settings"]`, "")
+	b.click(`main a[href="/settings/plan"]`, "")
 	b.wantAtMost(3)
 }

@@ -90,7 +90,8 @@ type frame struct {
 	Path      string
 	Address   string // address of the page after a refused form, for a reload or a bookmark; "" to keep the form's
 	PublicURL string
-	Nav       []navItem
+	Nav       []navGroup
+	Settings  []navGroup // the list of settings, on their pages
 
 	problem *fault.Error
 	list    tableRequest
@@ -194,7 +195,11 @@ func (a answer) render(s *Service, v *visit) {
 		Path: v.URL.Path, Address: v.page, PublicURL: s.PublicURL, problem: a.problem, list: v.list,
 	}
 	if f.SignedIn {
-		f.Nav = s.navFor(v.Caller, v.URL.Path)
+		visible := s.visiblePages(v.Caller)
+		f.Nav = visibleNav(menu, visible, v.URL.Path)
+		if within(v.URL.Path, "/settings") {
+			f.Settings = visibleNav(settingsMenu, visible, v.URL.Path)
+		}
 	}
 	// Before the header is written: it deletes the cookie.
 	f.Flash = s.takeFlash(v)

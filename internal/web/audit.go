@@ -40,7 +40,7 @@ type auditRow struct {
 const auditShown = 50
 
 // handleAudit shows a page of the audit log, newest first. An invalid filter is refused
-// on the page itself. Names are those of now: an entry has the name of its time only
+// on the page itself. Names are current: an entry has its old name only
 // where the user is gone.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()

@@ -138,7 +138,7 @@ var auditAreas = []auditArea{
 	}},
 	{"improve.", "improving by itself", []auditWords{
 		{"improve.policy.change", "changed the improve policy of"},
-		{"improve.policy.start", "started an improve run at night, of"},
+		{"improve.policy.start", "started a nightly improve run of"},
 	}},
 	{"alerts.", "alerts", []auditWords{
 		{"alerts.rule.create", "created the alert"},
@@ -232,7 +232,7 @@ var pagesOfTargets = map[string]string{
 	"user": "/settings/members", "invitation": "/settings/members", "scim_token": "/settings/provisioning",
 	"scim_user": "/settings/members", "scim_group": "/settings/provisioning", "key": "/settings/keys",
 	"catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "event_webhook": "/settings/webhooks",
-	"organisation": "/settings",
+	"organisation": "/settings/plan",
 	"account":      "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }

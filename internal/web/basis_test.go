@@ -22,7 +22,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		for _, session := range []string{"one", "two", "three"} {
 			member.traced(session, "pdf", time.Now().Add(-2*time.Hour))
 		}
-		member.get("/skills/pdf").want(http.StatusOK).wantText("3 graded sessions reported by clients", "No reason of a failed grade is known").
+		member.get("/skills/pdf").want(http.StatusOK).wantText("3 graded sessions reported by clients", "No failed grade of the last").
 			wantNoText("the judge is", "the judge agrees")
 		for session, reason := range map[string]string{"one": "It lost column 3.", "two": "It lost column 14."} {
 			member.post("/sessions/"+session+"/grades", url.Values{"skill": {"pdf"}, "verdict": {"fail"}, "reason": {reason}}).

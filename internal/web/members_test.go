@@ -21,7 +21,7 @@ func TestMembers(t *testing.T) {
 		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can invite people").
 			wantNoText("Invite a person", "Save", "Manage")
 		made := admin.post("/settings/members/invitations", url.Values{"email": {"Grace@example.org"}, "role": {"member"}, "days": {"7"}}).
-			want(http.StatusOK).wantText("Invitation of grace@example.org", "It is not shown again", "expires in 7 days . Only grace@example.org can become a member by it, as member.")
+			want(http.StatusOK).wantText("Invitation of grace@example.org", "It is not shown again", "expires in 7 days . Only grace@example.org can use it to join as member.")
 		checkPage(t, made)
 		// A reload leads to the members.
 		if got := attr(made.all("html")[0], "data-address"); got != "/settings/members" {

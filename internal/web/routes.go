@@ -80,6 +80,7 @@ func routes() []route {
 
 		// Skills, sessions, costs, and what agents list.
 		{permission: access.Read, method: "GET", path: "/{$}", do: (*Service).handleHome},
+		{permission: access.Read, method: "GET", path: "/search", do: (*Service).handleSearch},
 		{permission: access.Read, method: "GET", path: "/skills", sorts: skillSorts, do: (*Service).handleSkills},
 		{permission: access.Read, method: "GET", path: "/skills.csv", sorts: skillSorts, do: (*Service).handleExportSkills},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}", do: (*Service).handleSkill},
@@ -380,6 +381,7 @@ func routes() []route {
 		{method: "POST", path: "/account/leave", do: (*Service).handleLeave},
 
 		{permission: access.Read, method: "GET", path: "/settings", do: (*Service).handleSettings},
+		{permission: access.Read, method: "GET", path: "/settings/plan", do: (*Service).handlePlan},
 		{permission: access.Read, method: "GET", path: "/settings/members", sorts: append(slices.Clip(memberSorts), inviteSorts...), do: (*Service).handleMembers},
 		{permission: access.Read, method: "GET", path: "/settings/members.csv", sorts: memberSorts, do: (*Service).handleExportMembers},
 		{permission: access.Admin, method: "GET", path: "/settings/members/{id}", do: (*Service).handleMember},

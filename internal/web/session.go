@@ -362,7 +362,7 @@ func (s *Service) handleCreateCase(v *visit) (answer, error) {
 	switch {
 	case err != nil:
 	case strings.TrimSpace(form.Query) == "":
-		err = fault.Invalid("query", "Write down what was asked")
+		err = fault.Invalid("query", "Type the prompt")
 	default:
 		made, err = s.Suggestions.CreateCase(v.Context(), v.Caller, suggestions.SessionCase{
 			SessionID: view.SessionID, Skill: form.Skill, SourceID: sourceID, To: to, Query: form.Query,

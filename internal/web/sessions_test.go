@@ -186,7 +186,7 @@ func TestCaseOfSession(t *testing.T) {
 		}
 		send("elsewhere", "", "q").want(http.StatusBadRequest).wantText("Choose where the case goes")
 		send("new", " ", "q").want(http.StatusBadRequest).wantText("Enter a name for the new suite")
-		send("new", "pdf", " ").want(http.StatusBadRequest).wantText("Write down what was asked")
+		send("new", "pdf", " ").want(http.StatusBadRequest).wantText("Type the prompt")
 		send("new", "pdf", strings.Repeat("q", 4001)).want(http.StatusBadRequest)
 
 		send("new", "pdf", "Fill the form").wantLocation("/sessions/first")

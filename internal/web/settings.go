@@ -10,10 +10,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
-// settingsView is the organisation's plan and the server's settings for it. Nothing
+// settingsView is the way to all settings.
+type settingsView struct{ Usage string }
+
+// planView is the organisation's plan and the server's settings for it. Nothing
 // on it can be changed by the organisation: plans and retention are the operator's.
-type settingsView struct {
-	Usage     string
+type planView struct {
+	settingsView
 	Plans     []planRow
 	Retention []setting
 }
@@ -36,21 +39,31 @@ var planTexts = map[access.Plan]string{
 	access.Enterprise: "no further features on this server",
 }
 
-// handleSettings shows plan, usage and retention. Usage is the quota's counter,
-// which a job corrects from time to time.
+// handleSettings shows what can be set, and where.
 func (s *Service) handleSettings(v *visit) (answer, error) {
+	usage, err := s.usage(v)
+	return show("settings", "Settings", settingsView{usage}), err
+}
+
+// usage says how much is stored, e.g. "1.5 GiB of 20.0 GiB": the quota's counter, which
+// a job corrects from time to time.
+func (s *Service) usage(v *visit) (string, error) {
 	used, err := s.Quota.Usage(v.Context(), v.Caller.OrgID)
-	if err != nil {
-		return answer{}, err
-	}
-	view := settingsView{Usage: quota.Bytes(used.Used).Short(), Retention: s.retention()}
+	text := quota.Bytes(used.Used).Short()
 	if used.Limit != nil {
-		view.Usage += " of " + quota.Bytes(*used.Limit).Short() // e.g. "1.5 GiB of 20.0 GiB"
+		text += " of " + quota.Bytes(*used.Limit).Short()
 	}
+	return text, err
+}
+
+// handlePlan shows the plans and the retention.
+func (s *Service) handlePlan(v *visit) (answer, error) {
+	usage, err := s.usage(v)
+	view := planView{settingsView: settingsView{usage}, Retention: s.retention()}
 	for _, p := range access.Plans() {
 		view.Plans = append(view.Plans, planRow{p, planTexts[p], v.Caller.Plan.Includes(p), v.Caller.Plan == p})
 	}
-	return show("settings", "Settings", view), nil
+	return show("settings_plan", "Plan and limits", view), err
 }
 
 // retention lists settings of the server, with the name under which docs have them.

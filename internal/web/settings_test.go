@@ -17,8 +17,63 @@ var rawKey = regexp.MustCompile(`st_live_\w{43}`)
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--retention-prompts", "14d", "--metrics-window", "7d")
-	w.as(access.Viewer).get("/settings").want(http.StatusOK).
+	viewer := w.as(access.Viewer)
+	viewer.get("/settings/plan").want(http.StatusOK).
 		wantText("team current", "14 days", "7 days", "every 1 minute", `org set-plan "default"`)
+	// The first page leads to all others that one may see, under the headings of the list.
+	for b, want := range map[*browser][]string{
+		viewer:             {"/settings/connect", "/settings/members", "/settings/teams", "/settings/grader", "/settings/privacy", "/settings/plan"},
+		w.as(access.Owner): {"/settings/keys", "/settings/webhooks", "/settings/audit", "/settings/catalog"},
+	} {
+		page := b.get("/settings").want(http.StatusOK).wantText("People and access", "Connect agents")
+		checkPage(t, page)
+		for _, path := range want {
+			found := 0
+			for _, a := range page.all("a") {
+				if attr(a, "href") == path {
+					found++
+				}
+			}
+			if found < 2 {
+				t.Errorf("/settings leads to %s %d times, want the list and the page", path, found)
+			}
+		}
+	}
+	viewer.get("/settings").wantNoText("API keys", "Audit log")
+}
+
+// TestSearch: the search finds pages, actions and things by name, for those who may see
+// them.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer := w.as(access.Owner), w.as(access.Viewer)
+	b.sessions("pdf-tables", now(), 1, 0)
+	checkPage(t, b.get("/search").want(http.StatusOK))
+	checkPage(t, b.get("/search?q=zzz").want(http.StatusOK).wantText("Nothing found"))
+	hits := func(b *browser, q string) string {
+		t.Helper()
+		page := b.get("/search?q=" + url.QueryEscape(q)).want(http.StatusOK)
+		checkPage(t, page)
+		return strings.Join(page.texts("li"), ", ")
+	}
+	for q, want := range map[string]string{
+		"pdf": "pdf-tables skill", "pdf-tables": "Failed sessions of pdf-tables", "invite": "Invite a member action",
+		"connect a": "Connect agents page", "AUDIT": "Audit log page",
+	} {
+		if got := hits(b, q); !strings.Contains(got, want) {
+			t.Errorf("the search for %q finds %s, want %s", q, got, want)
+		}
+	}
+	if got := hits(viewer, "invite"); strings.Contains(got, "Invite") {
+		t.Errorf("a viewer may invite: %s", got)
+	}
+	for _, a := range b.get("/").all("a.find") {
+		if attr(a, "href") == "/search" {
+			return
+		}
+	}
+	t.Error("Home has no way to the search")
 }
 
 func TestKeys(t *testing.T) {
@@ -174,7 +229,8 @@ func TestMenuMarks(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Owner)
 	for path, want := range map[string]string{
-		"/": "Home", "/skills": "Skills", "/signals": "Community", "/signals/pdf": "Community", "/community": "Community",
+		"/": "Home", "/skills": "Skills", "/signals": "Proposals", "/signals/pdf": "Proposals", "/community": "Proposals",
+		"/catalogue": "Skills", "/gates": "Gates", "/incidents": "Incidents", "/costs": "Costs", "/search": "",
 		"/runs/none": "Suites", "/improve-runs/none": "Suites", "/settings/audit": "Settings", "/suites/new": "Suites",
 		"/settings/keys": "Settings", "/settings": "Settings", "/alerts/new": "Alerts",
 	} {
@@ -184,7 +240,7 @@ func TestMenuMarks(t *testing.T) {
 				got = append(got, strings.TrimSpace(textOf(a)))
 			}
 		}
-		if !slices.Equal(got, []string{want}) {
+		if strings.Join(got, ", ") != want {
 			t.Errorf("%s marks %q, want %s", path, got, want)
 		}
 	}

@@ -33,7 +33,7 @@ func TestTeams(t *testing.T) {
 		one := admin.post(path, form).want(http.StatusSeeOther).Header.Get("Location")
 		checkPage(t, admin.get(one).want(http.StatusOK).
 			wantText("The team @docs-b was created.", "Docs <b>", member.api.User.Email, admin.api.User.Email, "Delete the team"))
-		member.get(one).want(http.StatusOK).wantText(admin.api.User.Email).wantNoText("Delete the team", "Take out", "Add members")
+		member.get(one).want(http.StatusOK).wantText(admin.api.User.Email).wantNoText("Delete the team", "Remove ", "Add members")
 		admin.post(path, form).want(http.StatusConflict)
 
 		for _, bad := range []url.Values{

@@ -1,12 +1,12 @@
-// The command palette: Ctrl-K, or / on a page without a search field, and ? for the keys.
-// It has the links of the menu and finds skills and entries as the lists of them do.
+// The command palette: the search of the side bar, Ctrl-K, or / on a page without a search
+// field, and ? for the keys. It has the links of the menu, and what /search finds.
 "use strict";
 
 document.body.insertAdjacentHTML("beforeend", `
-<dialog id="palette" aria-label="Go to"><label for="palette-field" class="sr">Page, skill or entry</label>
-<input id="palette-field" type="search" autocomplete="off" placeholder="Page, skill or entry" autofocus><ul></ul></dialog>
+<dialog id="palette" aria-label="Search"><label for="palette-field" class="sr">Skill, version, suite, session, page or action</label>
+<input id="palette-field" type="search" autocomplete="off" placeholder="Skill, version, suite, session, page or action" autofocus><ul></ul></dialog>
 <dialog id="keys" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl class="pairs">
-<dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>go to a page, a skill or an entry</dd>
+<dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>find a skill, a version, a suite, a session, a page or an action</dd>
 <dt><kbd>/</kbd></dt><dd>search on this page</dd>
 <dt><kbd>?</kbd></dt><dd>this list</dd>
 <dt><kbd>a</kbd> <kbd>r</kbd> <kbd>s</kbd> <kbd>u</kbd> <kbd>n</kbd> <kbd>p</kbd></dt><dd>in Review: accept, reject, add to a suite, undo, skip, back</dd>
@@ -16,7 +16,6 @@ const palette = document.getElementById("palette");
 const field = palette.querySelector("input");
 const results = palette.querySelector("ul");
 const pages = [...document.querySelectorAll("nav[aria-label=Main] a")].map((a) => [a.textContent.trim(), a.getAttribute("href"), ""]);
-const lists = [["/skills", "skill"], ["/registry", "entry"]].filter(([path]) => pages.some(([, href]) => href === path));
 let asked = 0;
 
 function show(found) {
@@ -36,13 +35,15 @@ function show(found) {
   }));
 }
 
-// search lists the links of the first page of a list that are about one thing each.
-async function search([path, kind], text) {
-  const answer = await fetch(`${path}?q=${encodeURIComponent(text)}`);
+// search returns what the page of the search lists.
+async function search(text) {
+  const answer = await fetch(`/search?q=${encodeURIComponent(text)}`);
   if (!answer.ok) return [];
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const links = [...page.querySelectorAll(`main tbody th a[href^="${path}/"], main tbody td:first-child a[href^="${path}/"]`)];
-  return links.slice(0, 5).map((a) => [a.textContent.trim(), a.getAttribute("href"), kind]);
+  return [...page.querySelectorAll("main .hits li")].map((li) => {
+    const a = li.querySelector("a");
+    return [a.textContent.trim(), a.getAttribute("href"), li.querySelector("span").textContent];
+  });
 }
 
 async function find() {
@@ -53,8 +54,8 @@ async function find() {
   if (!text) return;
   await new Promise((later) => setTimeout(later, 150));
   if (own !== asked) return;
-  const found = await Promise.all(lists.map((list) => search(list, text).catch(() => [])));
-  if (own === asked) show([...named, ...found.flat()]);
+  const found = await search(text).catch(() => []);
+  if (own === asked) show(found);
 }
 
 function open() {
@@ -63,13 +64,19 @@ function open() {
   palette.showModal();
 }
 
+document.querySelector("a.find")?.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  open();
+});
 field.addEventListener("input", find);
 palette.addEventListener("keydown", (event) => {
   const links = [...results.querySelectorAll("a")];
   const at = links.indexOf(document.activeElement);
   if (event.key === "Enter" && at < 0) {
     event.preventDefault();
-    links[0]?.click();
+    if (links[0]) links[0].click();
+    else if (field.value.trim()) location.href = `/search?q=${encodeURIComponent(field.value.trim())}`;
   } else if (event.key === "ArrowDown") {
     event.preventDefault();
     links[Math.min(at + 1, links.length - 1)]?.focus();
