@@ -78,6 +78,7 @@ func (l *lab) span() time.Duration {
 // else the machine does makes a figure worse and never better.
 type summary struct {
 	rate     float64 // requests a second
+	perWork  float64 // requests a second of the server's processor time, over all rounds
 	p50, p99 float64 // milliseconds
 }
 
@@ -113,10 +114,17 @@ func (l *lab) compare(ctx context.Context, sides ...side) ([]summary, error) {
 
 func summarise(rounds []result) summary {
 	s := summary{p50: math.Inf(1), p99: math.Inf(1)}
+	var requests int
+	var worked time.Duration
 	for _, r := range rounds {
+		requests += len(r.latencies)
+		worked += r.worked
 		s.rate = max(s.rate, r.rate())
 		s.p50 = min(s.p50, millis(r.quantile(0.5)))
 		s.p99 = min(s.p99, millis(r.quantile(0.99)))
+	}
+	if worked > 0 {
+		s.perWork = float64(requests) / worked.Seconds()
 	}
 	return s
 }

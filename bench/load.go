@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,11 +28,14 @@ type load struct {
 	// status is what every answer must have: an error is quick, and would
 	// flatter whoever gives it.
 	status int
+	// pid is the process of the server, if its processor time is of interest.
+	pid int
 }
 
 // A result is what a load met.
 type result struct {
 	took      time.Duration
+	worked    time.Duration   // processor time of load.pid
 	latencies []time.Duration // sorted
 }
 
@@ -59,13 +63,20 @@ func (l load) run(ctx context.Context) (result, error) {
 		defer c.close()
 		clients[i] = c
 	}
+	before, err := l.worked()
+	if err != nil {
+		return result{}, err
+	}
 	var g errgroup.Group
 	start := time.Now()
 	for i, c := range clients {
 		g.Go(func() error { return l.drive(ctx, c, i, start.Add(l.span)) })
 	}
-	err := g.Wait()
+	err = g.Wait()
 	r := result{took: time.Since(start)}
+	after, failed := l.worked()
+	r.worked = after - before
+	err = errors.Join(err, failed)
 	for _, c := range clients {
 		r.latencies = append(r.latencies, c.latencies...)
 	}
@@ -74,6 +85,13 @@ func (l load) run(ctx context.Context) (result, error) {
 		err = fmt.Errorf("%s answered nothing", l.addr)
 	}
 	return r, err
+}
+
+func (l load) worked() (time.Duration, error) {
+	if l.pid == 0 {
+		return 0, nil
+	}
+	return processorTime(l.pid)
 }
 
 // drive sends the requests of one connection.

@@ -151,6 +151,7 @@ func (v *verdaccio) put(ctx context.Context, path string, body io.Reader) (*http
 }
 
 func (v *verdaccio) address() string { return v.addr }
+func (v *verdaccio) process() int    { return v.cmd.Process.Pid }
 
 // publication is what `npm publish` sends: a package document with the
 // tarball attached.
