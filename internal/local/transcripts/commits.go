@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
 // A localCommit is one that a session made. What became of it is read from the repository,
@@ -66,12 +68,12 @@ func fatesOf(ctx context.Context, dir string, all []localCommit) (fates []fate) 
 	if !ok || len(all) == 0 {
 		return fates
 	}
-	w := walk{all: all, found: make([]*object.Commit, len(all)), reverted: map[plumbing.Hash]time.Time{}}
+	w := walk{all: all, found: make([]gittree.Hash, len(all)), reverted: map[gittree.Hash]time.Time{}}
 	complete := w.run(ctx, repo)
 	for i, c := range all {
 		switch found := w.found[i]; {
-		case found != nil:
-			at, reverted := w.reverted[found.Hash]
+		case found != gittree.Hash{}:
+			at, reverted := w.reverted[found]
 			if !reverted {
 				fates[i] = fateSurvived
 			} else if at.After(c.Ended) {
@@ -86,7 +88,7 @@ func fatesOf(ctx context.Context, dir string, all []localCommit) (fates []fate) 
 
 // open opens the repository of a folder, unless it is too large, or something in it is
 // no plain file.
-func open(dir string) (repo *git.Repository, gitDir string, ok bool) {
+func open(dir string) (repo *gittree.Repository, gitDir string, ok bool) {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		info, err := os.Lstat(filepath.Join(at, ".git"))
 		if err == nil && info.IsDir() {
@@ -103,22 +105,39 @@ func open(dir string) (repo *git.Repository, gitDir string, ok bool) {
 	if !isPlain(gitDir) {
 		return nil, "", false
 	}
-	repo, err := git.PlainOpen(filepath.Dir(gitDir))
+	repo, err := gittree.Open(osfs.New(gitDir))
 	return repo, gitDir, err == nil
 }
 
 // openLinked opens a working tree whose .git is a file that names the folder.
-func openLinked(dir string) (*git.Repository, string, bool) {
-	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
-	if err != nil {
+func openLinked(dir string) (*gittree.Repository, string, bool) {
+	gitDir, ok := pathIn(filepath.Join(dir, ".git"), "gitdir: ")
+	if !ok || !isPlain(gitDir) {
 		return nil, "", false
 	}
-	files, ok := repo.Storer.(*filesystem.Storage)
-	if !ok {
-		return nil, "", false
+	// Of a working tree that was added to a repository, the objects and refs are there.
+	var common billy.Filesystem
+	if shared, ok := pathIn(filepath.Join(gitDir, "commondir"), ""); ok {
+		common = osfs.New(shared)
 	}
-	gitDir := files.Filesystem().Root()
-	return repo, gitDir, isPlain(gitDir)
+	repo, err := gittree.Open(dotgit.NewRepositoryFilesystem(osfs.New(gitDir), common))
+	return repo, gitDir, err == nil
+}
+
+// pathIn reads a file of one line, the path of a folder, which may be relative to the
+// file's own.
+func pathIn(file, prefix string) (string, bool) {
+	raw, err := os.ReadFile(file)
+	line, _, _ := strings.Cut(string(raw), "\n")
+	path, ok := strings.CutPrefix(line, prefix)
+	path = strings.TrimSpace(path)
+	if err != nil || !ok || path == "" {
+		return "", false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(file), path)
+	}
+	return path, true
 }
 
 // isPlain reports whether the files of a repository are regular ones, and its indexes
@@ -149,22 +168,22 @@ func isPlain(gitDir string) bool {
 // A walk reads the commits of the branches, newest first.
 type walk struct {
 	all      []localCommit
-	found    []*object.Commit
-	reverted map[plumbing.Hash]time.Time // when
+	found    []gittree.Hash             // zero if it wasn't
+	reverted map[gittree.Hash]time.Time // when
 	queue    newestFirst
-	seen     map[plumbing.Hash]bool
+	seen     map[gittree.Hash]bool
 }
 
 // run walks back to the time of the oldest commit. It reports whether everything up to
 // there was read.
-func (w *walk) run(ctx context.Context, repo *git.Repository) bool {
+func (w *walk) run(ctx context.Context, repo *gittree.Repository) bool {
 	oldest := w.all[0].From
 	for _, c := range w.all {
 		if c.From.Before(oldest) {
 			oldest = c.From
 		}
 	}
-	w.seen = map[plumbing.Hash]bool{}
+	w.seen = map[gittree.Hash]bool{}
 	for _, tip := range tips(repo) {
 		w.add(repo, tip)
 	}
@@ -172,12 +191,12 @@ func (w *walk) run(ctx context.Context, repo *git.Repository) bool {
 		return false
 	}
 	for len(w.queue) > 0 && ctx.Err() == nil {
-		c := heap.Pop(&w.queue).(*object.Commit)
-		if c.Committer.When.Before(oldest.Add(-skew)) {
+		c := heap.Pop(&w.queue).(gittree.Revision)
+		if c.Committed.Before(oldest.Add(-skew)) {
 			return true
 		}
 		w.visit(c)
-		for _, parent := range c.ParentHashes {
+		for _, parent := range c.Parents {
 			if len(w.seen) == maxWalked || !w.add(repo, parent) {
 				return false
 			}
@@ -187,24 +206,24 @@ func (w *walk) run(ctx context.Context, repo *git.Repository) bool {
 }
 
 // tips returns the commits of the current branch and of the default one.
-func tips(repo *git.Repository) (all []plumbing.Hash) {
+func tips(repo *gittree.Repository) (all []gittree.Hash) {
 	for _, name := range []plumbing.ReferenceName{
 		plumbing.HEAD, plumbing.NewRemoteHEADReferenceName("origin"), plumbing.Main, plumbing.Master,
 	} {
-		if ref, err := repo.Reference(name, true); err == nil {
-			all = append(all, ref.Hash())
+		if ref, err := repo.Ref(name); err == nil {
+			all = append(all, ref)
 		}
 	}
 	return all
 }
 
 // add queues a commit. It reports false if it is not there, e.g. in a shallow clone.
-func (w *walk) add(repo *git.Repository, hash plumbing.Hash) bool {
+func (w *walk) add(repo *gittree.Repository, hash gittree.Hash) bool {
 	if w.seen[hash] {
 		return true
 	}
 	w.seen[hash] = true
-	c, err := repo.CommitObject(hash)
+	c, err := repo.Commit(hash)
 	if err != nil {
 		return false
 	}
@@ -216,24 +235,24 @@ var reverts = regexp.MustCompile(`\bThis reverts commit ([0-9a-f]{40})\b`)
 
 // visit notes whether a commit is one of those that are looked for, and what it
 // reverts, unless it was reverted itself: that commit is newer, and was seen before.
-func (w *walk) visit(c *object.Commit) {
-	hash, made := c.Hash.String(), c.Committer.When
+func (w *walk) visit(c gittree.Revision) {
+	hash, made := c.Hash.String(), c.Committed
 	for i, want := range w.all {
 		if strings.HasPrefix(hash, want.Hash) && !made.Before(want.From.Add(-skew)) && !made.After(want.To.Add(skew)) {
-			w.found[i] = c
+			w.found[i] = c.Hash
 		}
 	}
 	if _, reverted := w.reverted[c.Hash]; reverted {
 		return
 	}
 	for _, match := range reverts.FindAllStringSubmatch(c.Message, -1) {
-		w.reverted[plumbing.NewHash(match[1])] = c.Committer.When
+		w.reverted[gittree.Hash(plumbing.NewHash(match[1]))] = c.Committed
 	}
 }
 
 // wasDropped reports whether the log of HEAD has that a commit was amended, or that the
 // branch was reset to one before it, after the session.
-func wasDropped(repo *git.Repository, gitDir string, c localCommit) bool {
+func wasDropped(repo *gittree.Repository, gitDir string, c localCommit) bool {
 	f, err := os.Open(filepath.Join(gitDir, "logs", "HEAD"))
 	if err != nil {
 		return false
@@ -246,7 +265,7 @@ func wasDropped(repo *git.Repository, gitDir string, c localCommit) bool {
 			continue
 		}
 		if strings.HasPrefix(message, "commit (amend)") ||
-			strings.HasPrefix(message, "reset:") && isAncestor(repo, plumbing.NewHash(now), plumbing.NewHash(old)) {
+			strings.HasPrefix(message, "reset:") && isAncestor(repo, gittree.Hash(plumbing.NewHash(now)), gittree.Hash(plumbing.NewHash(old))) {
 			return true
 		}
 	}
@@ -267,13 +286,13 @@ func parseLog(line string) (old, now string, at time.Time, message string, ok bo
 }
 
 // isAncestor reports whether a commit is one of the last before another one.
-func isAncestor(repo *git.Repository, ancestor, of plumbing.Hash) bool {
+func isAncestor(repo *gittree.Repository, ancestor, of gittree.Hash) bool {
 	for range maxAncestors {
-		c, err := repo.CommitObject(of)
-		if err != nil || len(c.ParentHashes) == 0 {
+		c, err := repo.Commit(of)
+		if err != nil || len(c.Parents) == 0 {
 			return false
 		}
-		if of = c.ParentHashes[0]; of == ancestor {
+		if of = c.Parents[0]; of == ancestor {
 			return true
 		}
 	}
@@ -281,12 +300,12 @@ func isAncestor(repo *git.Repository, ancestor, of plumbing.Hash) bool {
 }
 
 // newestFirst is a heap.Interface.
-type newestFirst []*object.Commit
+type newestFirst []gittree.Revision
 
 func (h newestFirst) Len() int           { return len(h) }
-func (h newestFirst) Less(i, j int) bool { return h[i].Committer.When.After(h[j].Committer.When) }
+func (h newestFirst) Less(i, j int) bool { return h[i].Committed.After(h[j].Committed) }
 func (h newestFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *newestFirst) Push(c any)        { *h = append(*h, c.(*object.Commit)) }
+func (h *newestFirst) Push(c any)        { *h = append(*h, c.(gittree.Revision)) }
 
 func (h *newestFirst) Pop() any {
 	last := len(*h) - 1

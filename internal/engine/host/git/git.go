@@ -11,15 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
-	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
 // Options configure a Host.
@@ -74,8 +72,7 @@ func Init(dir, fullName string) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
-	_, err = gogit.InitWithOptions(storage(path), nil, gogit.InitOptions{DefaultBranch: plumbing.Main})
-	return path, err
+	return path, gittree.At(bound(path)).InitBare()
 }
 
 const suffix = ".git"
@@ -141,26 +138,25 @@ func (h *Host) repository(r host.Repo) (host.Repository, error) {
 	out := host.Repository{
 		ID: int64(hash.Sum64() >> 11), FullName: r.FullName, Owner: owner, Name: name, Visibility: "private",
 	}
-	head, err := repo.Reference(plumbing.HEAD, false)
+	head, err := repo.Reference(plumbing.HEAD)
 	if err != nil {
 		return out, err
 	}
 	out.DefaultBranch = head.Target().Short()
 	if commit, err := peel(repo, head.Target()); err == nil {
-		at := commit.Committer.When.UTC()
-		out.PushedAt = &at
+		out.PushedAt = &commit.Committed
 	}
 	return out, nil
 }
 
 // open opens a repository of the installation's account.
-func (h *Host) open(r host.Repo) (*gogit.Repository, error) {
+func (h *Host) open(r host.Repo) (*gittree.Repository, error) {
 	path, err := h.path(r)
 	if err != nil {
 		return nil, err
 	}
-	repo, err := gogit.Open(storage(path), nil)
-	if errors.Is(err, gogit.ErrRepositoryNotExists) {
+	repo, err := gittree.Open(bound(path))
+	if errors.Is(err, gittree.ErrNotRepository) {
 		return nil, notFound(r)
 	}
 	return repo, err
@@ -194,13 +190,8 @@ func notFound(r host.Repo) error {
 	return fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
 }
 
-// largeObject is the size from which content is streamed, not read at once.
-const largeObject = 1 << 20
-
-func storage(path string) *filesystem.Storage {
-	return filesystem.NewStorageWithOptions(osfs.New(path, osfs.WithBoundOS()), cache.NewObjectLRUDefault(),
-		filesystem.Options{LargeObjectThreshold: largeObject})
-}
+// bound keeps symbolic links from leading out of the folder.
+func bound(path string) billy.Filesystem { return osfs.New(path, osfs.WithBoundOS()) }
 
 // Resolve implements host.Host.
 func (h *Host) Resolve(_ context.Context, r host.Repo, ref string) (_ host.Commit, err error) {
@@ -216,9 +207,9 @@ func (h *Host) Resolve(_ context.Context, r host.Repo, ref string) (_ host.Commi
 	return host.Commit{SHA: commit.Hash.String(), Message: commit.Message}, nil
 }
 
-func resolve(repo *gogit.Repository, ref string) (*object.Commit, error) {
+func resolve(repo *gittree.Repository, ref string) (gittree.Revision, error) {
 	if host.IsSHA(ref) {
-		return commitOf(repo, plumbing.NewHash(ref))
+		return repo.Peel(gittree.Hash(plumbing.NewHash(ref)))
 	}
 	names := []string{ref}
 	if !strings.HasPrefix(ref, "refs/") {
@@ -230,52 +221,16 @@ func resolve(repo *gogit.Repository, ref string) (*object.Commit, error) {
 			return commit, err
 		}
 	}
-	return nil, fault.New(fault.NotFound, "The repository has no branch, tag or commit %s", ref)
+	return gittree.Revision{}, fault.New(fault.NotFound, "The repository has no branch, tag or commit %s", ref)
 }
 
 // peel returns the commit of a ref.
-func peel(repo *gogit.Repository, name plumbing.ReferenceName) (*object.Commit, error) {
-	ref, err := repo.Reference(name, true)
+func peel(repo *gittree.Repository, name plumbing.ReferenceName) (gittree.Revision, error) {
+	hash, err := repo.Ref(name)
 	if err != nil {
-		return nil, err
+		return gittree.Revision{}, err
 	}
-	return commitOf(repo, ref.Hash())
-}
-
-// commitOf peels annotated tags, which may point to other tags.
-func commitOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Commit, error) {
-	for range 10 {
-		if err := checkSize(repo, hash); err != nil {
-			return nil, err
-		}
-		tag, err := repo.TagObject(hash)
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		hash = tag.Target
-	}
-	commit, err := repo.CommitObject(hash)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, fault.New(fault.NotFound, "The repository has no commit %s", hash)
-	}
-	return commit, err
-}
-
-// maxObject is the size limit of objects that are read into memory: commits,
-// tags and trees. A tree of host.maxNodes entries is smaller.
-const maxObject = 8 << 20
-
-// checkSize refuses an object that is missing, or larger than any commit, tag or
-// tree of a skill: a few kilobytes of a pack can expand to a huge object.
-func checkSize(repo *gogit.Repository, hash plumbing.Hash) error {
-	size, err := repo.Storer.EncodedObjectSize(hash)
-	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && size > maxObject {
-		return fault.New(fault.NotFound, "The repository has no commit or folder %s of at most %d MiB", hash, maxObject>>20)
-	}
-	return err
+	return repo.Peel(hash)
 }
 
 // Refs implements host.Host.
@@ -286,7 +241,7 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 	if err != nil {
 		return refs, err
 	}
-	all, err := repo.References()
+	all, err := repo.IterReferences()
 	if err != nil {
 		return refs, err
 	}
@@ -298,7 +253,7 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 		} else if !ref.Name().IsBranch() {
 			return nil
 		}
-		commit, err := commitOf(repo, ref.Hash())
+		commit, err := repo.Peel(gittree.Hash(ref.Hash()))
 		if fault.Is(err, fault.NotFound) {
 			return nil // a tag may point to any object
 		}

@@ -4,17 +4,14 @@ import (
 	"context"
 	"io"
 	"path"
-	"slices"
 	"strings"
 
-	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
 // Tree implements host.Host. Only objects below the path are read.
@@ -28,7 +25,7 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 	if err != nil {
 		return nil, err
 	}
-	from, err := treeOf(repo, found.TreeHash)
+	from, err := repo.Tree(found.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +52,7 @@ func (h *Host) File(_ context.Context, r host.Repo, commit, name string, limit i
 	if err != nil {
 		return nil, err
 	}
-	from, err := treeOf(repo, found.TreeHash)
+	from, err := repo.Tree(found.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -64,18 +61,18 @@ func (h *Host) File(_ context.Context, r host.Repo, commit, name string, limit i
 			return nil, err
 		}
 	}
-	i := slices.IndexFunc(from.Entries, func(e object.TreeEntry) bool { return e.Name == path.Base(name) })
-	if i < 0 || !from.Entries[i].Mode.IsFile() || from.Entries[i].Mode == filemode.Symlink {
+	file, ok := from.Find(path.Base(name))
+	if !ok || file.Kind != gittree.IsFile && file.Kind != gittree.IsExecutable {
 		return nil, host.ErrNoFile(name)
 	}
-	size, err := repo.Storer.EncodedObjectSize(from.Entries[i].Hash)
+	size, err := repo.EncodedObjectSize(plumbing.Hash(file.Hash))
 	if err != nil {
 		return nil, err
 	}
 	if size > limit {
 		return nil, host.ErrLargeFile(name, limit)
 	}
-	content, err := (&walk{repo: repo}).content(from.Entries[i].Hash)
+	content, err := repo.Blob(file.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -83,26 +80,19 @@ func (h *Host) File(_ context.Context, r host.Repo, commit, name string, limit i
 	return io.ReadAll(io.LimitReader(content, limit))
 }
 
-func treeOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Tree, error) {
-	if err := checkSize(repo, hash); err != nil {
-		return nil, err
-	}
-	return repo.TreeObject(hash)
-}
-
 // subtree finds a folder below a tree.
-func subtree(repo *gogit.Repository, from *object.Tree, folder string) (*object.Tree, error) {
+func subtree(repo *gittree.Repository, from gittree.StoredTree, folder string) (gittree.StoredTree, error) {
 	for name := range strings.SplitSeq(folder, "/") {
-		i := slices.IndexFunc(from.Entries, func(e object.TreeEntry) bool { return e.Name == name })
-		if i >= 0 && from.Entries[i].Mode == filemode.Submodule {
-			return nil, host.RefuseSubmodule(folder)
+		below, ok := from.Find(name)
+		if ok && below.Kind == gittree.IsSubmodule {
+			return from, host.RefuseSubmodule(folder)
 		}
-		if i < 0 || from.Entries[i].Mode != filemode.Dir {
-			return nil, fault.New(fault.NotFound, "the repository has no folder %s", folder)
+		if !ok || below.Kind != gittree.IsFolder {
+			return from, fault.New(fault.NotFound, "the repository has no folder %s", folder)
 		}
 		var err error
-		if from, err = treeOf(repo, from.Entries[i].Hash); err != nil {
-			return nil, err
+		if from, err = repo.Tree(below.Hash); err != nil {
+			return from, err
 		}
 	}
 	return from, nil
@@ -111,13 +101,13 @@ func subtree(repo *gogit.Repository, from *object.Tree, folder string) (*object.
 // A walk collects the files of a tree.
 type walk struct {
 	ctx    context.Context
-	repo   *gogit.Repository
+	repo   *gittree.Repository
 	folder string
 	tree   *host.Tree
 }
 
-func (w *walk) add(from *object.Tree, prefix string) error {
-	for _, e := range from.Entries {
+func (w *walk) add(from gittree.StoredTree, prefix string) error {
+	for _, e := range from.Members {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
@@ -128,48 +118,39 @@ func (w *walk) add(from *object.Tree, prefix string) error {
 	return nil
 }
 
-func (w *walk) entry(e object.TreeEntry, name string) error {
-	switch e.Mode {
-	case filemode.Dir:
+func (w *walk) entry(e gittree.Member, name string) error {
+	switch e.Kind {
+	case gittree.IsFolder:
 		if err := w.tree.AddFolder(name); err != nil {
 			return err
 		}
-		below, err := treeOf(w.repo, e.Hash)
+		below, err := w.repo.Tree(e.Hash)
 		if err != nil {
 			return err
 		}
 		return w.add(below, name)
-	case filemode.Submodule:
-		return host.RefuseSubmodule(path.Join(w.folder, name))
-	case filemode.Symlink:
+	case gittree.IsLink:
 		target, err := w.target(e.Hash)
 		if err != nil {
 			return err
 		}
 		return w.tree.AddLink(name, target)
-	case filemode.Regular, filemode.Deprecated, filemode.Executable:
-		size, err := w.repo.Storer.EncodedObjectSize(e.Hash)
+	case gittree.IsFile, gittree.IsExecutable:
+		size, err := w.repo.EncodedObjectSize(plumbing.Hash(e.Hash))
 		if err != nil {
 			return err
 		}
-		open := func() (io.ReadCloser, error) { return w.content(e.Hash) }
-		return w.tree.AddFile(name, e.Mode == filemode.Executable, size, open)
+		open := func() (io.ReadCloser, error) { return w.repo.Blob(e.Hash) }
+		return w.tree.AddFile(name, e.Kind == gittree.IsExecutable, size, open)
+	case gittree.IsSubmodule:
 	}
-	return fault.New(fault.Malformed, "%s is neither a file nor a folder nor a link", name)
-}
-
-func (w *walk) content(hash plumbing.Hash) (io.ReadCloser, error) {
-	blob, err := w.repo.BlobObject(hash)
-	if err != nil {
-		return nil, err
-	}
-	return blob.Reader()
+	return host.RefuseSubmodule(path.Join(w.folder, name))
 }
 
 // target reads the target of a symbolic link.
-func (w *walk) target(hash plumbing.Hash) (string, error) {
+func (w *walk) target(hash gittree.Hash) (string, error) {
 	const longest = 4096 // PATH_MAX
-	content, err := w.content(hash)
+	content, err := w.repo.Blob(hash)
 	if err != nil {
 		return "", err
 	}

@@ -1,5 +1,5 @@
 // Package gittree names the files of a package as git does: a blob for each file and
-// a tree for each folder. It owns no tables.
+// a tree for each folder. It also reads the repositories that hold them. It owns no tables.
 package gittree
 
 import (
