@@ -38,12 +38,12 @@ setup: ## Install what the tests need beyond Go, or say what is missing
 	@scripts/setup
 
 .PHONY: test
-test: setup ## Run all tests on SQLite, and on PostgreSQL those that ask it something new
-	@WHETSTONE_TEST_DATABASES=short scripts/with-postgres scripts/test ./...
+test: setup ## Run all tests on SQLite, and on PostgreSQL those that ask it something new; slow proofs in a short form
+	@WHETSTONE_TEST_DATABASES=short scripts/with-postgres scripts/test -short ./...
 	@scripts/test-modules
 
 .PHONY: test-rest
-test-rest: setup ## Run on PostgreSQL the tests that make test runs on SQLite alone
+test-rest: setup ## Run on PostgreSQL the tests that make test runs on SQLite alone, and the long form of those that have a short one
 	@scripts/test-rest
 
 .PHONY: covered

@@ -66,14 +66,32 @@ func requireCurl(t *testing.T) {
 	}
 }
 
+// ofDatabase are the scripts in which servers meet the database in another way than
+// statements do: they start, stop, are killed, or share it with commands.
+var ofDatabase = []string{
+	"admin_while_running", "backup_restore", "evals_crash", "first_start", "no_secrets_in_log", "one_server", "ready",
+	"repohost_crash", "restart", "telemetry_import_crash",
+}
+
 func TestScripts(t *testing.T) {
 	requireCurl(t)
 	t.Parallel()
+	all, err := filepath.Glob(scripts + "/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
 	for _, database := range storetest.Databases(t) {
+		files := all
+		if testing.Short() && database == "postgres" {
+			files = nil
+			for _, name := range ofDatabase {
+				files = append(files, filepath.Join(scripts, name+".txtar"))
+			}
+		}
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			testscript.Run(t, testscript.Params{
-				Dir:                scripts,
+				Files:              files,
 				Setup:              func(env *testscript.Env) error { return setUp(env, database) },
 				Cmds:               commands,
 				RequireUniqueNames: true,

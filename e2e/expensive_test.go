@@ -41,6 +41,9 @@ const memoryLimit = 512 << 20
 func TestExpensive(t *testing.T) {
 	t.Parallel()
 	for _, database := range storetest.Databases(t) {
+		if testing.Short() && database == "postgres" {
+			continue
+		}
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			// Reading archives takes most of the time: only `make expensive` meets the largest.
@@ -53,6 +56,9 @@ func TestExpensive(t *testing.T) {
 			e := &expense{mutator: newMutator(t, p), atOnce: 2}
 			if *expensive {
 				e.atOnce = 32
+			}
+			if testing.Short() {
+				e.pages = nil
 			}
 			e.weighDown([2]string{heavyArchive(t, "old", files), heavyArchive(t, "new", files)})
 			probe := watchHealth(t, p)

@@ -21,6 +21,9 @@ import (
 func TestIsolationMatrixHosts(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []host.Provider{host.GitHub, host.Gitea} {
+		if testing.Short() && kind == host.Gitea {
+			continue
+		}
 		t.Run(string(kind), func(t *testing.T) {
 			each(t, storetest.URL, func(t *testing.T, flags []string) {
 				m := newMatrix(t, flags, kind)

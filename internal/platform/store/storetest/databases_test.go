@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +30,34 @@ func TestCovered(t *testing.T) {
 			if !strings.Contains(all.String(), "\nfunc "+name+"(t *testing.T)") {
 				t.Errorf("%s has no %s: take it out of covered.txt", words[0], name)
 			}
+		}
+	}
+}
+
+// TestShortForms: scripts/test-rest finds every test that has a short form, by what it
+// searches for within tests.
+func TestShortForms(t *testing.T) {
+	const root = "../../../.."
+	ask, function := regexp.MustCompile(`\btesting\.Short\(\)|\brapid\.Check\(`), regexp.MustCompile(`^func (Test\w+)?`)
+	for _, folder := range []string{"client", "e2e", "internal"} {
+		err := fs.WalkDir(os.DirFS(filepath.Join(root, folder)), ".", func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "storetest/databases_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(filepath.Join(root, folder, path))
+			inTest := false
+			for line := range strings.Lines(string(text)) {
+				if found := function.FindStringSubmatch(line); found != nil {
+					inTest = found[1] != ""
+				}
+				if ask.MatchString(line) && !inTest {
+					t.Errorf("%s/%s: move %q into the test itself", folder, path, strings.TrimSpace(line))
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
