@@ -37,9 +37,12 @@ release-check: setup ## Build a release, verify it as a user would, install its 
 setup: ## Install what the tests need beyond Go, or say what is missing
 	@scripts/setup
 
+# What make test may take of processors with a cold cache, in seconds.
+BUDGET = 1200
+
 .PHONY: test
 test: setup ## Run all tests on SQLite, and on PostgreSQL those that ask it something new; slow proofs in a short form
-	@WHETSTONE_TEST_DATABASES=short scripts/with-postgres scripts/test -short ./...
+	@WHETSTONE_TEST_DATABASES=short scripts/budget $(BUDGET) scripts/with-postgres scripts/test -short ./...
 	@scripts/test-modules
 
 .PHONY: test-rest

@@ -33,8 +33,9 @@ type event struct {
 	Package     string
 	Test        string
 	Output      string
-	ImportPath  string // of a build's output, e.g. "a/b [a/b.test]"
-	FailedBuild string // the ImportPath for which a package failed
+	Elapsed     float64 // in seconds
+	ImportPath  string  // of a build's output, e.g. "a/b [a/b.test]"
+	FailedBuild string  // the ImportPath for which a package failed
 }
 
 // A test is named by its package and its name, which is empty for what the
@@ -54,10 +55,11 @@ type report struct {
 	builds  map[string]string // the output of each build, by its ImportPath
 	skipped map[string][]test // by reason
 	failed  []failure
+	took    map[string]float64 // seconds, by package
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, pending: map[test][]byte{}, builds: map[string]string{}, skipped: map[string][]test{}}
+	return &report{out: out, pending: map[test][]byte{}, builds: map[string]string{}, skipped: map[string][]test{}, took: map[string]float64{}}
 }
 
 func (r *report) readAll(in io.Reader) error {
@@ -101,7 +103,9 @@ func (r *report) line(line []byte) {
 		r.print(string(r.pending[t]))
 		r.fail(t)
 	case e.Action == "pass":
-		delete(r.pending, t)
+		if delete(r.pending, t); e.Test == "" {
+			r.took[e.Package] = e.Elapsed
+		}
 	case e.Action == "skip" && e.Test != "":
 		reason := skipReason(string(r.pending[t]))
 		r.skipped[reason] = append(r.skipped[reason], t)
@@ -147,9 +151,20 @@ func (r *report) fail(t test) {
 }
 
 func (r *report) printSummary() {
+	r.printSlowest()
 	r.printSkipped()
 	for _, f := range r.failed {
 		r.print(fmt.Sprintf("FAILED %s\n%s", strings.TrimSpace(f.pkg+" "+f.name), excerpt(f.output)))
+	}
+}
+
+// printSlowest names the packages that took longest, of those that were not quick.
+func (r *report) printSlowest() {
+	const most, slow = 10, 20
+	longest := slices.SortedFunc(maps.Keys(r.took), func(a, b string) int { return cmp.Compare(r.took[b], r.took[a]) })
+	longest = slices.DeleteFunc(longest, func(pkg string) bool { return r.took[pkg] < slow })
+	for _, pkg := range longest[:min(most, len(longest))] {
+		r.print(fmt.Sprintf("SLOW %s: %.0f s\n", pkg, r.took[pkg]))
 	}
 }
 

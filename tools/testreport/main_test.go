@@ -93,6 +93,16 @@ func TestReport(t *testing.T) {
 				"SKIPPED 3: no server\n\tp: TestA, TestB\n\tq: TestC/postgres\n",
 		},
 		{
+			"slow packages come after the rest, the slowest first",
+			[]string{
+				`{"Action":"pass","Package":"p","Elapsed":19.9}`,
+				`{"Action":"pass","Package":"q","Elapsed":20.1}`,
+				`{"Action":"pass","Package":"r","Test":"TestA","Elapsed":40}`,
+				`{"Action":"pass","Package":"r","Elapsed":41}`,
+			},
+			"SLOW r: 41 s\nSLOW q: 20 s\n",
+		},
+		{
 			"what is no event passes",
 			[]string{"warning: no events here", "{neither is this"},
 			"warning: no events here\n{neither is this\n",

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -72,10 +73,13 @@ type Annotation struct {
 	Title           string `json:"title"`
 }
 
+// appKey is shared by all servers of a process: to make one takes 0.1 s of processor time.
+var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 // NewGitHub starts a server for the repositories.
 func NewGitHub(tb testing.TB, repos *Repos) *GitHub {
 	tb.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := appKey()
 	if err != nil {
 		tb.Fatal(err)
 	}
