@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/app/demo"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -72,6 +73,8 @@ type App struct {
 	// would not end by themselves (server-sent events).
 	closing chan struct{}
 	parts   *parts
+	// receiver takes what the demo's alerts and events send; nil without --demo.
+	receiver *demo.Receiver
 }
 
 // New opens everything the service needs, migrates the database, creates the first
@@ -237,6 +240,9 @@ func (a *App) Run(ctx context.Context) error {
 		g.Go(func() error { return a.serveAdmin(ctx) })
 	}
 	g.Go(func() error { return a.parts.auth.Run(ctx) })
+	if a.receiver != nil {
+		g.Go(func() error { return a.receiver.Run(ctx) })
+	}
 	g.Go(func() error { a.parts.db.WatchReplica(ctx); return nil })
 	// A worker has an extra context, since its jobs may have to stop while it serves on.
 	if a.config.Has(config.Worker) {

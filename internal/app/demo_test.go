@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,9 +33,11 @@ func TestDemo(t *testing.T) {
 		s.wantDemoSkills(t)
 		s.wantDemoRegistry(t)
 		s.wantDemoCosts(t)
+		s.wantDemoReasons(t)
 		s.wantDemoAlerts(t)
 		s.wantDemoSources(t)
 		s.wantDemoRuns(t)
+		s.wantDemoRecordings(t)
 		s.wantDemoProposals(t)
 		s.wantDemoGate(t)
 		s.wantDocumentedReads(t, s.findPaths(t, s.FirstKey))
@@ -94,19 +97,144 @@ func (s *service) wantDemoProposals(t *testing.T) {
 	apptest.Eventually(t, "a proposal that is published, and one that is proved and pending", func() bool {
 		var body struct {
 			Proposals []struct {
-				SkillName string `json:"skill_name"`
-				Status    string
-				Proved    bool
-				Diff      string
+				SkillName  string `json:"skill_name"`
+				Status     string
+				Proved     bool
+				Diff       string
+				Confidence float64
+				Value      *string `json:"proposed_value"`
 			}
 		}
 		s.into(t, "/api/v1/proposals", &body)
 		got := map[string]bool{}
 		for _, p := range body.Proposals {
-			got[fmt.Sprintf("%s %s %t %t", p.SkillName, p.Status, p.Proved, p.Diff != "")] = true
+			if p.Value != nil && (strings.Contains(*p.Value, "Use when asked about") || strings.Contains(*p.Value, "Use it also for")) {
+				t.Fatalf("the proposal for %s has words of a program: %s", p.SkillName, *p.Value)
+			}
+			got[fmt.Sprintf("%s %s %t %t %t", p.SkillName, p.Status, p.Proved, p.Diff != "", p.Confidence > .7)] = true
 		}
-		return got["pdf-forms applied false true"] && got["log-triage pending true true"]
+		return got["pdf-forms applied false true true"] && got["log-triage pending true true true"]
 	})
+}
+
+// wantDemoReasons: from the worst skill to why it fails, with the words of the session and
+// the judge's evidence; many sessions have both.
+func (s *service) wantDemoReasons(t *testing.T) {
+	t.Helper()
+	type session struct {
+		ID         string `json:"session_id"`
+		HasContent bool   `json:"has_content"`
+		Events     []struct {
+			Kind string
+			Text *string
+		}
+		Grades []struct {
+			Basis    string
+			Evidence []struct{ Quotation *string }
+		}
+	}
+	for skill, least := range map[string]int{"dependency-upgrade": 4, "invoice-reader": 3, "sql-review": 2, "test-writer": 1} {
+		var failures struct {
+			Groups []struct{ Label *string }
+		}
+		s.into(t, "/v1/skills/"+skill+"/failures?days=7", &failures)
+		labelled := 0
+		for _, g := range failures.Groups {
+			if g.Label != nil {
+				labelled++
+			}
+		}
+		if labelled < least {
+			t.Errorf("%d reasons of %s have a label, want %d", labelled, skill, least)
+		}
+		var failed struct{ Sessions []session }
+		s.into(t, "/v1/sessions?outcome=fail&limit=1&skill="+skill, &failed)
+		var one struct{ Session session }
+		s.into(t, "/v1/sessions/"+failed.Sessions[0].ID, &one)
+		said, quoted := map[string]bool{}, 0
+		for _, e := range one.Session.Events {
+			said[e.Kind] = said[e.Kind] || e.Text != nil && *e.Text != ""
+		}
+		for _, g := range one.Session.Grades {
+			for _, e := range g.Evidence {
+				if g.Basis == "judge" && e.Quotation != nil {
+					quoted++
+				}
+			}
+		}
+		if !said["prompt"] || !said["response"] || !said["tool"] || quoted < 2 {
+			t.Errorf("the last failure of %s shows %v, and %d quotations of the judge", skill, said, quoted)
+		}
+	}
+	kept := 0
+	for cursor, more := "", true; more; {
+		var page struct {
+			Sessions []session
+			Next     *string `json:"next_cursor"`
+		}
+		since := time.Now().AddDate(0, 0, -2).UTC().Format(time.RFC3339)
+		s.into(t, "/v1/sessions?limit=100&since="+since+"&cursor="+cursor, &page)
+		for _, one := range page.Sessions {
+			if one.HasContent {
+				kept++
+			}
+		}
+		if more = page.Next != nil && *page.Next != ""; more {
+			cursor = *page.Next
+		}
+	}
+	if kept < 30 {
+		t.Errorf("%d sessions have their words, want 30", kept)
+	}
+}
+
+// wantDemoRecordings: a suite has runs of several days, the last of which compares an agent
+// with and without the skill; its trials can be opened.
+func (s *service) wantDemoRecordings(t *testing.T) {
+	t.Helper()
+	var list struct {
+		Suites []struct{ ID, Name string }
+	}
+	s.into(t, "/api/v1/eval-suites", &list)
+	i := slices.IndexFunc(list.Suites, func(one struct{ ID, Name string }) bool { return one.Name == "SQL reviews: what must be found" })
+	var runs struct {
+		Runs []struct {
+			ID        string
+			CreatedAt string `json:"created_at"`
+		}
+	}
+	s.into(t, "/api/v1/eval-suites/"+list.Suites[i].ID+"/runs", &runs)
+	days := map[string]bool{}
+	for _, r := range runs.Runs {
+		days[r.CreatedAt[:len("2006-01-02")]] = true
+	}
+	var last struct {
+		Run struct {
+			Agent struct{ Name string }
+			Cost  struct{ USD float64 }
+			Lift  *struct{ Difference float64 }
+			Cases []struct {
+				Trials []struct {
+					Variant   string
+					Activated bool
+					Session   string `json:"session_id"`
+				}
+			}
+		}
+	}
+	s.into(t, "/api/v1/eval-runs/"+runs.Runs[0].ID, &last)
+	r := last.Run
+	if len(days) < 5 || r.Agent.Name != "claude-code" || r.Cost.USD <= 0 || r.Lift == nil || r.Lift.Difference < .3 {
+		t.Fatalf("runs of %d days, the last is %+v", len(days), r)
+	}
+	for _, c := range r.Cases {
+		for _, trial := range c.Trials {
+			if trial.Activated != (trial.Variant == "skill") || trial.Session == "" {
+				t.Errorf("got the trial %+v, want one that opens, with the skill activated if it has it", trial)
+			}
+		}
+	}
+	s.into(t, "/api/v1/eval-runs/"+runs.Runs[0].ID+"/trials/1?case_id=last-day&variant=skill", &struct{}{})
 }
 
 // wantDemoGate waits for a version that its gate blocks, one that it lets pass, and one
@@ -276,6 +404,19 @@ func (s *service) wantDemoAlerts(t *testing.T) {
 		all[0].GoodVersion != "1.3.0" {
 		t.Errorf("got the incidents %+v, want that of invoice-reader 1.4.0", all)
 	}
+	var rules struct{ Alerts []struct{ ID string } }
+	s.into(t, "/api/v1/alerts", &rules)
+	for _, rule := range rules.Alerts {
+		apptest.Eventually(t, "notifications that were delivered", func() bool {
+			var body struct {
+				Deliveries []struct{ Status, Detail string }
+			}
+			s.into(t, "/api/v1/alerts/"+rule.ID+"/deliveries", &body)
+			return len(body.Deliveries) > 0 && !slices.ContainsFunc(body.Deliveries, func(d struct{ Status, Detail string }) bool {
+				return d.Status != "delivered"
+			})
+		})
+	}
 }
 
 // wantDemoSources waits for the suggestions, which a job makes.
@@ -310,8 +451,8 @@ func (s *service) wantDemoRuns(t *testing.T) {
 	t.Helper()
 	var list struct{ Suites []struct{ ID string } }
 	s.into(t, "/api/v1/eval-suites", &list)
-	if len(list.Suites) != 5 {
-		t.Errorf("%d suites, want 5", len(list.Suites))
+	if len(list.Suites) != 6 {
+		t.Errorf("%d suites, want 6", len(list.Suites))
 	}
 	for _, suite := range list.Suites {
 		apptest.Eventually(t, "runs that came to their end", func() bool {

@@ -54,7 +54,10 @@ func (a *App) DB() *store.DB { return a.parts.db }
 
 // FillThinDemo is FillDemo with one of so many sessions.
 func (a *App) FillThinDemo(ctx context.Context, thin int) error {
-	filler := a.demo(io.Discard)
+	filler, err := a.demo(ctx, io.Discard)
+	if err != nil {
+		return err
+	}
 	filler.Thin = thin
 	return filler.Fill(ctx)
 }

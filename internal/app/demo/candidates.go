@@ -22,21 +22,21 @@ func (f *filling) pushes() []push {
 	return []push{
 		{
 			skill: "release-notes", version: "2.0.0", summary: "Shortens the description.", queries: f.triggerQueries,
-			edit: func(s *skill) { s.description = "Makes texts of many kinds better." },
+			edit: func(s *skill) { s.Description = "Makes texts of many kinds better." },
 		},
 		{
 			skill: "csv-cleaner", version: "2.2.0", summary: "Repairs broken quoting.", queries: f.triggerQueries,
-			edit: func(s *skill) { s.steps = append(slices.Clip(s.steps), "Close quotes that were left open.") },
+			edit: func(s *skill) { s.Steps = append(slices.Clip(s.Steps), "Close quotes that were left open.") },
 		},
 		{
 			skill: "slide-deck", version: "1.3.0", summary: "Builds speaker notes, too.",
-			queries: func(s *published) []triggerQuery { return f.triggerQueries(s)[:len(s.asks)] },
-			edit:    func(s *skill) { s.steps = append(slices.Clip(s.steps), "Write speaker notes for each slide.") },
+			queries: func(s *published) []triggerQuery { return f.triggerQueries(s)[:len(s.Asks)] },
+			edit:    func(s *skill) { s.Steps = append(slices.Clip(s.Steps), "Write speaker notes for each slide.") },
 		},
 		{
 			skill: "dependency-upgrade", version: "0.4.0", summary: "Back to one package at a time.", approvals: 1,
 			edit: func(s *skill) {
-				s.steps = append(slices.Clip(s.steps), "Stop at the first package whose tests fail, and say why.")
+				s.Steps = append(slices.Clip(s.Steps), "Stop at the first package whose tests fail, and say why.")
 			},
 		},
 	}
@@ -50,7 +50,7 @@ func (f *filling) pushCandidates(ctx context.Context) error {
 		policy := gates.DefaultPolicy()
 		policy.Approvals = p.approvals
 		if p.queries != nil {
-			suite, ok := f.suites[s.name]
+			suite, ok := f.suites[s.Name]
 			if !ok {
 				var err error
 				if suite, err = f.addSuite(ctx, s, nil, p.queries(s)); err != nil {
@@ -64,8 +64,8 @@ func (f *filling) pushCandidates(ctx context.Context) error {
 		}
 		next := *s
 		p.edit(&next.skill)
-		next.releases = append(slices.Clip(s.releases), edition{version: p.version, summary: p.summary})
-		if err := f.release(ctx, &next, len(next.releases)-1, f.people[1]); err != nil {
+		next.Releases = append(slices.Clip(s.Releases), edition{Version: p.version, Summary: p.summary})
+		if err := f.release(ctx, &next, len(next.Releases)-1, f.people[1]); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,6 @@
 // Package demo fills an empty service with example data: an organisation with twelve
-// skills, three months of sessions, and reviews, runs and alerts. It uses the
+// skills, three months of sessions, those of the last day with what was said in them, and
+// reviews, runs and alerts. It uses the
 // capabilities' operations, so that the data is what a real team would have, and a
 // fixed seed, so that the figures depend on the current time only. It owns no
 // tables.
@@ -14,6 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
@@ -23,6 +25,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
+	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
@@ -48,6 +52,8 @@ type Filler struct {
 	Teams         *teams.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service
+	Content       *content.Service
+	Grades        *grades.Service
 	Sources       *sources.Service
 	Suggestions   *suggestions.Service
 	Suites        *suites.Service
@@ -63,6 +69,8 @@ type Filler struct {
 	Alerts        *alerts.Service
 	Signals       *signals.Service
 	Community     *community.Service
+	// Receiver is the URL of webhooks that take what alerts and events send.
+	Receiver string
 	// Progress is where messages about the progress are written.
 	Progress io.Writer
 	// Thin keeps one of every Thin sessions before the last days, which alerts judge;
@@ -80,6 +88,7 @@ type filling struct {
 	owner    access.Caller
 	people   []access.Caller
 	skills   []*published
+	kept     map[string]keptSkill    // by name
 	suites   map[string]suites.Suite // by the name of their skill, of those that belong to a source
 }
 
@@ -97,7 +106,10 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 	}
 	one := &filling{
 		Filler: f, now: time.Now().UTC(), random: newRandom(), spending: newSpending(), owner: owner,
-		suites: map[string]suites.Suite{},
+		suites: map[string]suites.Suite{}, kept: read[map[string]keptSkill]("sessions.yaml"),
+	}
+	if f.Improve.Judge.Describe().RouteOnly { // else the organisation has a model, which writes better
+		f.Improve.Judge = judge.NewRecorded(judge.Recorded{Rewrite: one.rewrite})
 	}
 	for _, step := range []struct {
 		name string
@@ -108,8 +120,10 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 		{"teams and owners", one.addTeams},
 		{"machines and other systems", one.connectSystems},
 		{"90 days of sessions", one.pushSessions},
+		{"sessions with their content and grades", one.keep},
 		{"installations", one.install},
 		{"sources, suites and reviews", one.addSources},
+		{"runs of an agent", one.addRecordings},
 		{"signals and bundles of contributors", one.contribute},
 		{"improve runs and proposals", one.propose},
 		{"gates and approvals", one.pushCandidates},

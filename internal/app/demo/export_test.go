@@ -16,9 +16,9 @@ type Verdict struct {
 // Verdicts returns the gradings by skill that a filling would have, and how
 // many records it would push.
 func Verdicts(now time.Time, thin int) (map[string][]Verdict, int) {
-	f := &filling{Filler: &Filler{Progress: io.Discard, Thin: thin}, now: now, random: newRandom(), spending: newSpending(), people: make([]access.Caller, 5)}
-	for _, s := range skillset() {
-		f.skills = append(f.skills, &published{skill: s, hashes: make([]string, len(s.releases))})
+	f := &filling{Filler: &Filler{Progress: io.Discard, Thin: thin}, now: now, random: newRandom(), spending: newSpending(), people: make([]access.Caller, 5), kept: read[map[string]keptSkill]("sessions.yaml")}
+	for _, s := range read[[]skill]("skills.yaml") {
+		f.skills = append(f.skills, &published{skill: s, hashes: make([]string, len(s.Releases))})
 	}
 	all, records := map[string][]Verdict{}, 0
 	err := f.sessions(func(p *batch) error {

@@ -11,31 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 )
 
-// crashes are what people ask about services that crashed. The description of log-triage
-// has none of their words, so it triggers for none of them, and whichever of them an
-// improve run holds out have the words of those that it writes from: it has a winner
-// that it can prove.
-func crashes() []string {
-	return []string{
-		"The checkout service crashed", "Why has the billing service crashed?", "Our search service crashed under load",
-		"Find out why the mail service crashed", "The login service has crashed again",
-		"What was it that crashed the export service?",
-		"The image service crashed twice", "Memory: is that why the new service crashed?",
-		"Explain why the payment service crashed",
-		"The queue service crashed and came back", "A deploy crashed the reporting service",
-		"Staging: the service crashed at startup",
-		"A customer says the upload service crashed", "What did the pricing service do before it crashed?",
-		"Was it PostgreSQL that crashed our service?", "The tax service crashed for one tenant",
-		"Look into the chat service that crashed",
-		"The calendar service crashed after a restart", "Large orders crashed the shipping service", "My local service crashed",
-		"The auth service crashed silently", "Two pods of the map service crashed", "The import service crashed this week",
-		"Which service crashed?", "The gateway service crashed with signal nine", "A service in Frankfurt crashed",
-		"The video service crashed while encoding", "A photo crashed the thumbnail service",
-		"The coupon service crashed on Friday",
-		"Has the audit service crashed?", "The proxy service crashed under OpenSSL", "A webhook crashed the loyalty service",
-	}
-}
-
 // improveSeed makes every demo show the same runs.
 const improveSeed = 20
 
@@ -48,11 +23,12 @@ func (f *filling) propose(ctx context.Context) error {
 }
 
 // improve starts two improve runs: one with a winner, and one whose suite leaves little
-// to gain.
+// to gain. Nothing that people report about services has a word of the description of
+// log-triage, so it triggers for none of them, and a description with their words is proved.
 func (f *filling) improve(ctx context.Context) error {
 	logs := f.find("log-triage")
 	queries := f.triggerQueries(logs)
-	for _, text := range crashes() {
+	for _, text := range logs.Reports {
 		queries = append(queries, triggerQuery{text, true})
 	}
 	suite, err := f.addSuite(ctx, logs, nil, queries)
@@ -64,10 +40,14 @@ func (f *filling) improve(ctx context.Context) error {
 	}
 	notes := f.suites["release-notes"]
 	for _, n := range []improve.NewRun{
-		{Subject: subject.Ref{SourceID: *notes.SourceID}, SuiteID: notes.ID, MaxIterations: improve.DefaultIterations},
-		{Subject: subject.Ref{EntryID: logs.entry.ID}, SuiteID: suite.ID, MaxIterations: 1}, // more rounds only add words
+		{
+			Subject: subject.Ref{SourceID: *notes.SourceID}, SuiteID: notes.ID, MaxIterations: improve.DefaultIterations,
+			Holdout: improve.DefaultHoldout,
+		},
+		// There is one description to try, so most cases are left to prove it.
+		{Subject: subject.Ref{EntryID: logs.entry.ID}, SuiteID: suite.ID, MaxIterations: 1, Holdout: .7},
 	} {
-		n.Holdout, n.Seed = improve.DefaultHoldout, improveSeed
+		n.Seed = improveSeed
 		if _, err := f.Improve.Start(ctx, f.people[1], n); err != nil {
 			return err
 		}
@@ -75,8 +55,8 @@ func (f *filling) improve(ctx context.Context) error {
 	return nil
 }
 
-// applyProposal generates the proposals that follow from the contributors' signals, and
-// publishes that for pdf-forms.
+// applyProposal generates the proposals that follow from the contributors' signals. That for
+// pdf-forms gets the words of a person, and is published.
 func (f *filling) applyProposal(ctx context.Context) error {
 	if err := f.Proposals.Generate(ctx, f.owner.OrgID); err != nil {
 		return err
@@ -87,6 +67,10 @@ func (f *filling) applyProposal(ctx context.Context) error {
 	}
 	if len(found) == 0 {
 		return fmt.Errorf("no proposal for pdf-forms")
+	}
+	if _, err := f.Proposals.Patch(ctx, f.people[0], found[0].ID,
+		proposals.Patch{Value: &f.find("pdf-forms").Better.Description}); err != nil {
+		return err
 	}
 	_, _, err = f.Apply.Apply(ctx, f.people[0], found[0].ID, proposals.AsVersion)
 	return err

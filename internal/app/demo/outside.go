@@ -12,7 +12,7 @@ import (
 )
 
 // contributors is the number of contributors.
-const contributors = 6
+const contributors = 12
 
 // contribute sends contributors' signals. Two skills get enough of one kind for
 // proposals.
@@ -23,7 +23,7 @@ func (f *filling) contribute(ctx context.Context) error {
 				skill   string
 				session object
 			}{
-				{"pdf-forms", missedSession(week)},
+				{"pdf-forms", missedSession(who, week)},
 				{"csv-cleaner", object{
 					"triggered": true, "invocation_type": "implicit",
 					"execution_grade": "AABBA"[week : week+1],
@@ -47,10 +47,10 @@ func (f *filling) contribute(ctx context.Context) error {
 	return nil
 }
 
-// missedSession is a session in which the skill should have triggered and did not,
-// in three weeks of five.
-func missedSession(week int) object {
-	if week%2 == 1 {
+// missedSession is a session in which the skill should have triggered and, in most
+// of them, did not.
+func missedSession(who, week int) object {
+	if (who+week)%13 == 0 {
 		return object{"triggered": true, "invocation_type": "implicit", "execution_grade": "A"}
 	}
 	return object{"triggered": false, "miss_detected": true, "invocation_type": "missed", "query_bucket": "generation"}
@@ -81,11 +81,11 @@ func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 		"schema_version": "1.2", "skill_name": skill, "contributor_id": idOf("contributor\n%d", who), "tool_version": "0.9.1",
 		"created_at": f.now.AddDate(0, 0, -5*(contributors-who)).Format(time.RFC3339),
 		"agent_type": "claude_code", "sanitization_level": "conservative",
-		"positive_queries": []object{{"query": s.asks[who%len(s.asks)], "invocation_type": "implicit", "source": "session"}},
-		"eval_entries":     []object{{"query": s.missed[who%len(s.missed)], "should_trigger": true}},
+		"positive_queries": []object{{"query": s.Asks[who%len(s.Asks)], "invocation_type": "implicit", "source": "session"}},
+		"eval_entries":     []object{{"query": s.Missed[who%len(s.Missed)], "should_trigger": true}},
 		"grading_summary": object{
 			"total_sessions": 2 * graded, "graded_sessions": graded,
-			"average_pass_rate": .78 + .02*float64(who), "expectation_count": 5 * graded,
+			"average_pass_rate": .78 + .01*float64(who), "expectation_count": 5 * graded,
 		},
 		"evolution_summary": nil,
 		"session_metrics": object{
@@ -100,10 +100,6 @@ func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 		community.New{OrgID: f.owner.OrgID, CreatorID: f.owner.UserID, SkillName: skill, Bundle: body})
 	return err
 }
-
-// mailbox is the destination of notifications. Without a mail server they fail
-// visibly and are sent nowhere.
-const mailbox = "oncall@demo.example"
 
 // addAlerts creates three rules and evaluates them, so that they fire at once. The last
 // rolls invoice-reader back, which begins an incident.
@@ -122,8 +118,8 @@ func (f *filling) addAlerts(ctx context.Context) error {
 	} {
 		_, err := f.Alerts.Create(ctx, f.owner, alerts.NewRule{
 			SkillID: r.skillID, Type: r.kind, Threshold: &r.threshold, Sensitivity: r.sensitivity, Action: r.action,
-			Channel: notify.Email,
-			Config:  alerts.Config{Email: mailbox},
+			Channel: notify.Webhook,
+			Config:  alerts.Config{Webhook: f.Receiver + "/alerts"},
 		})
 		if err != nil {
 			return err

@@ -23,10 +23,10 @@ type published struct {
 
 // publish creates an entry for every skill, with all its releases.
 func (f *filling) publish(ctx context.Context) error {
-	for i, s := range skillset() {
+	for i, s := range read[[]skill]("skills.yaml") {
 		p := &published{skill: s}
 		author := f.people[i%3]
-		for number := range s.releases {
+		for number := range s.Releases {
 			if err := f.release(ctx, p, number, author); err != nil {
 				return err
 			}
@@ -38,8 +38,8 @@ func (f *filling) publish(ctx context.Context) error {
 
 // release publishes one version, and rolls it back if it is marked as undone.
 func (f *filling) release(ctx context.Context, p *published, number int, author access.Caller) (err error) {
-	r := p.releases[number]
-	defer fault.Wrap(&err, "%s %s", p.name, r.version)
+	r := p.Releases[number]
+	defer fault.Wrap(&err, "%s %s", p.Name, r.Version)
 	pkg, err := open(ctx, p.files(number))
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (f *filling) release(ctx context.Context, p *published, number int, author 
 	}
 	defer archive.Close()
 	publication := registry.Publication{
-		OrgID: author.OrgID, UserID: author.UserID, Name: p.name, Type: registry.TypeSkill, Visibility: registry.Org,
-		Version: r.version, ChangeSummary: &r.summary, Source: registry.FromCLI,
-		Archive: archive, Size: archive.Size(), At: f.dayStart(r.daysAgo),
+		OrgID: author.OrgID, UserID: author.UserID, Name: p.Name, Type: registry.TypeSkill, Visibility: registry.Org,
+		Version: r.Version, ChangeSummary: &r.Summary, Source: registry.FromCLI,
+		Archive: archive, Size: archive.Size(), At: f.dayStart(r.DaysAgo),
 	}
 	var v registry.Version
 	if number == 0 {
@@ -65,11 +65,11 @@ func (f *filling) release(ctx context.Context, p *published, number int, author 
 		return err
 	}
 	p.hashes = append(p.hashes, v.ContentHash)
-	if r.undone == 0 {
+	if r.Undone == 0 {
 		return nil
 	}
 	result, err := f.Release.Rollback(ctx, p.entry.ID, release.NewRollback{
-		OrgID: author.OrgID, UserID: author.UserID, Reason: &r.reason, At: f.dayStart(r.undone),
+		OrgID: author.OrgID, UserID: author.UserID, Reason: &r.Reason, At: f.dayStart(r.Undone),
 	})
 	p.entry = result.Entry
 	return err
@@ -80,12 +80,12 @@ func (f *filling) release(ctx context.Context, p *published, number int, author 
 func (f *filling) install(ctx context.Context) error {
 	for i, p := range f.skills {
 		for j, who := range f.people {
-			if (i+j)%3 == 2 || p.onlySessions > 0 && j > 0 {
+			if (i+j)%3 == 2 || p.OnlySessions > 0 && j > 0 {
 				continue
 			}
 			n := installations.New{
 				EntryID: p.entry.ID, DeviceID: fmt.Sprintf("laptop-%d", j+1),
-				InstallPath: ".claude/skills/" + p.name, ContentHash: p.entry.CurrentHash,
+				InstallPath: ".claude/skills/" + p.Name, ContentHash: p.entry.CurrentHash,
 			}
 			switch {
 			case (i+2*j)%5 == 4:
@@ -94,7 +94,7 @@ func (f *filling) install(ctx context.Context) error {
 				n.ContentHash = strings.Repeat("ed", sha256.Size) // of no release: edited by hand
 			}
 			if _, err := f.Installations.Install(ctx, who, n); err != nil {
-				return fmt.Errorf("%s for %s: %w", p.name, who.Name, err)
+				return fmt.Errorf("%s for %s: %w", p.Name, who.Name, err)
 			}
 		}
 	}

@@ -17,6 +17,12 @@ const (
 	judgedDays = 9
 	// traceDays is of how many days the sessions have tool calls.
 	traceDays = 10
+	// gradedDays is of how many days all sessions that used a skill are graded. It is how far
+	// back the graders look, which would grade the others by their outcomes.
+	gradedDays = 31
+	// mostlyPasses is the pass rate of a release from which on not only its kept sessions are
+	// as recent as those.
+	mostlyPasses = .8
 	// perPush is the number of records in a push.
 	perPush = 500
 	// weekend is the number of sessions on a weekend day relative to a working day.
@@ -67,7 +73,7 @@ func (f *filling) sessions(send func(*batch) error) error {
 	for ago := days - 1; ago >= 0; ago-- {
 		for _, s := range f.skills {
 			for i, at := range f.times(s, ago) {
-				if f.Thin > 1 && ago >= judgedDays && s.onlySessions == 0 && (ago+i)%f.Thin != 0 {
+				if f.Thin > 1 && ago >= judgedDays && s.OnlySessions == 0 && (ago+i)%f.Thin != 0 {
 					continue
 				}
 				p := batches[f.random.IntN(len(batches))] // a record belongs to the person who pushes it
@@ -101,24 +107,28 @@ func (f *filling) dayStart(ago int) time.Time {
 // They are between 7:00 and 18:00 UTC and fewer on weekends, so that charts look like
 // those of a team.
 func (f *filling) times(s *published, ago int) []time.Time {
-	if s.inUse(ago) < 0 || ago < s.quietSince {
+	if s.inUse(ago) < 0 || ago < s.QuietSince {
 		return nil
 	}
-	if s.onlySessions > 0 {
-		if ago >= s.onlySessions {
+	if s.OnlySessions > 0 {
+		if ago >= s.OnlySessions {
 			return nil
 		}
 		return []time.Time{f.now.AddDate(0, 0, -ago).Add(-time.Hour)}
 	}
 	day := f.dayStart(ago)
-	rate := s.perDay * (.7 + .6*f.random.Float64())
+	rate := s.PerDay * (.7 + .6*f.random.Float64())
 	if wd := day.Weekday(); wd == time.Saturday || wd == time.Sunday {
 		rate *= weekend
+	}
+	last := f.now
+	if len(f.kept[s.Name].Sessions) > 0 && s.Releases[s.inUse(ago)].PassRate < mostlyPasses {
+		last = last.Add(-keptFor)
 	}
 	var all []time.Time
 	for range int(rate + f.random.Float64()) {
 		at := day.Add(7*time.Hour + time.Duration(f.random.Int64N(int64(11*time.Hour))))
-		if at.Before(f.now) {
+		if at.Before(last) {
 			all = append(all, at)
 		}
 	}
@@ -130,7 +140,7 @@ func (f *filling) times(s *published, ago int) []time.Time {
 // grading.
 func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 	number := s.inUse(ago)
-	id := idOf("session\n%s\n%s", s.name, at)
+	id := idOf("session\n%s\n%s", s.Name, at)
 	p.add("sessions", object{
 		"session_id": id, "platform": "claude_code", "started_at": at.Format(time.RFC3339),
 		"normalized_at": at.Format(time.RFC3339),
@@ -140,7 +150,7 @@ func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 	for n := range 1 + f.random.IntN(4)/3 {
 		later := at.Add(time.Duration(n) * 6 * time.Minute)
 		if f.ask(p, s, turn{
-			session: id, number: n, at: later, version: s.hashes[number], tokenShare: s.releases[number].tokenShare,
+			session: id, number: n, at: later, version: s.hashes[number], tokenShare: s.Releases[number].TokenShare,
 		}) {
 			triggered = true
 		}
@@ -153,8 +163,12 @@ func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 		"total_tool_calls": 3 + f.random.IntN(20), "errors_encountered": f.random.IntN(3),
 		"assistant_turns": 2 + f.random.IntN(9),
 	})
-	if triggered && (s.onlySessions > 0 || f.random.Float64() < gradedShare) {
-		f.grade(p, s, id, s.releases[number].passRate, at.Add(20*time.Minute))
+	if triggered && (f.random.Float64() < gradedShare || s.OnlySessions > 0 || ago < gradedDays) {
+		rate := s.Releases[number].PassRate
+		if len(f.kept[s.Name].Sessions) > 0 && f.now.Sub(at) < keptFor {
+			rate = 1
+		}
+		f.grade(p, s, id, rate, at.Add(20*time.Minute))
 	}
 }
 
@@ -186,9 +200,9 @@ type turn struct {
 
 // ask adds a prompt, and reports whether the skill triggered.
 func (f *filling) ask(p *batch, s *published, t turn) bool {
-	text, triggered := s.asks[f.random.IntN(len(s.asks))], true
+	text, triggered := s.Asks[f.random.IntN(len(s.Asks))], true
 	if f.random.Float64() < hardShare {
-		text, triggered = s.missed[f.random.IntN(len(s.missed))], f.random.Float64() > missShare
+		text, triggered = s.Missed[f.random.IntN(len(s.Missed))], f.random.Float64() > missShare
 	}
 	id, at := fmt.Sprintf("%s-%d", t.session, t.number), t.at.Format(time.RFC3339)
 	p.add("prompts", object{
@@ -197,7 +211,7 @@ func (f *filling) ask(p *batch, s *published, t turn) bool {
 	})
 	invocation := object{
 		"skill_invocation_id": id, "session_id": t.session, "occurred_at": at, "normalized_at": at, "matched_prompt_id": id,
-		"skill_name": s.name, "invocation_mode": "implicit", "triggered": triggered,
+		"skill_name": s.Name, "invocation_mode": "implicit", "triggered": triggered,
 	}
 	if f.spending.IntN(6) > 0 { // not every agent reports which version it has
 		invocation["skill_version_hash"] = t.version
@@ -221,7 +235,7 @@ func (f *filling) grade(p *batch, s *published, session string, rate float64, at
 		}
 	}
 	p.add("grading_results", object{
-		"grading_id": session, "session_id": session, "skill_name": s.name, "graded_at": at.Format(time.RFC3339),
+		"grading_id": session, "session_id": session, "skill_name": s.Name, "graded_at": at.Format(time.RFC3339),
 		"passed_count": passed, "failed_count": expectations - passed, "total_count": expectations,
 		"pass_rate": float64(passed) / expectations,
 	})

@@ -26,12 +26,12 @@ func newSpending() *rand.Rand { return rand.New(rand.NewPCG(7, 90)) }
 
 // offer adds which skills the session could choose from.
 func (f *filling) offer(p *batch, s *published, session string, ago int, at time.Time) {
-	names := []string{s.name}
+	names := []string{s.Name}
 	other := f.skills[f.spending.IntN(len(f.skills))]
 	// Neither the new skill nor the one that is no longer used is offered elsewhere.
-	if offered := f.spending.Float64() < offeredShare; offered && other != s && other.onlySessions == 0 && s.onlySessions == 0 &&
-		other.inUse(ago) >= 0 && ago >= other.quietSince {
-		names = append(names, other.name)
+	if offered := f.spending.Float64() < offeredShare; offered && other != s && other.OnlySessions == 0 && s.OnlySessions == 0 &&
+		other.inUse(ago) >= 0 && ago >= other.QuietSince {
+		names = append(names, other.Name)
 	}
 	p.add("skill_offers", object{"session_id": session, "occurred_at": at.Format(time.RFC3339), "skill_names": names})
 	if f.spending.Float64() < inVainShare {
@@ -66,12 +66,12 @@ func (f *filling) spend(p *batch, s *published, t turn, prompt string, triggered
 	if !triggered {
 		return
 	}
-	context, share := float64(s.context), t.tokenShare
+	context, share := float64(s.Context), t.tokenShare
 	if context == 0 {
 		context = defaultContext
 	}
 	if share == 0 {
 		share = 1
 	}
-	request(1, s.name, context*share, 900*share)
+	request(1, s.Name, context*share, 900*share)
 }

@@ -11,10 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 )
 
-// webhookURL has a documentation address, which is never dialled: deliveries fail
-// visibly and are sent nowhere.
-const webhookURL = "https://192.0.2.10/hooks/whetstone"
-
 // connectSystems adds what other systems use: a service account, a trusted publisher
 // and an event webhook; and an invitation that nobody has accepted yet.
 func (f *filling) connectSystems(ctx context.Context) error {
@@ -35,7 +31,7 @@ func (f *filling) connectSystems(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := f.Events.Create(ctx, f.owner, webhookURL, []events.Type{events.AlertFired, events.GateDecided}); err != nil {
+	if _, err := f.Events.Create(ctx, f.owner, f.Receiver+"/events", []events.Type{events.AlertFired, events.GateDecided}); err != nil {
 		return err
 	}
 	_, _, err = f.Members.InviteByOperator(ctx, f.owner.OrgID,

@@ -45,9 +45,9 @@ func sourceDrafts() []sourceDraft {
 func (f *filling) addSources(ctx context.Context) error {
 	for _, w := range sourceDrafts() {
 		s := f.find(w.skill)
-		last := len(s.releases) - 1
+		last := len(s.Releases) - 1
 		first := s.skill
-		first.description, _, _ = strings.Cut(s.description, " Use when") // a finding: it does not say when to use it
+		first.Description, _, _ = strings.Cut(s.Description, " Use when") // a finding: it does not say when to use it
 		src, err := f.upload(ctx, s, "", first.files(last-1))
 		if err != nil {
 			return err
@@ -75,13 +75,13 @@ func (f *filling) addSources(ctx context.Context) error {
 		if err := f.review(ctx, s, src.ID, suite.ID); err != nil {
 			return err
 		}
-		f.suites[s.name] = suite
+		f.suites[s.Name] = suite
 	}
 	return nil
 }
 
 func (f *filling) find(name string) *published {
-	return f.skills[slices.IndexFunc(f.skills, func(p *published) bool { return p.name == name })]
+	return f.skills[slices.IndexFunc(f.skills, func(p *published) bool { return p.Name == name })]
 }
 
 // upload creates a source from files, or adds them to one as a snapshot.
@@ -96,7 +96,7 @@ func (f *filling) upload(
 	var t sources.Result
 	if sourceID == "" {
 		t, err = f.Sources.CreateFrom(ctx, f.people[0],
-			sources.NewSource{Label: s.title, Type: sources.Upload, SkillID: s.entry.SkillID}, pkg)
+			sources.NewSource{Label: s.Title, Type: sources.Upload, SkillID: s.entry.SkillID}, pkg)
 	} else {
 		t, err = f.Sources.AddSnapshot(ctx, f.people[0], sourceID, pkg)
 	}
@@ -112,12 +112,12 @@ type triggerQuery struct {
 // triggerQueries returns prompts that should trigger the skill, and prompts for other
 // skills that should not.
 func (f *filling) triggerQueries(s *published) (all []triggerQuery) {
-	for _, text := range s.asks {
+	for _, text := range s.Asks {
 		all = append(all, triggerQuery{text, true})
 	}
 	for _, other := range f.skills {
 		if other != s {
-			all = append(all, triggerQuery{other.asks[0], false})
+			all = append(all, triggerQuery{other.Asks[0], false})
 		}
 	}
 	return all
@@ -125,7 +125,7 @@ func (f *filling) triggerQueries(s *published) (all []triggerQuery) {
 
 func (f *filling) addSuite(ctx context.Context, s *published, sourceID *string, queries []triggerQuery) (suites.Suite, error) {
 	n := suites.NewSuite{
-		SourceID: sourceID, Name: s.title + ": triggering", SourceKind: suites.Manual,
+		SourceID: sourceID, Name: s.Title + ": triggering", SourceKind: suites.Manual,
 		VerifierKind: suites.LLMJudge, SupportsNoSkill: new(true),
 	}
 	for _, q := range queries {
@@ -163,15 +163,15 @@ func (f *filling) review(ctx context.Context, s *published, sourceID, suiteID st
 		status suggestions.Status
 		suite  string
 	}{
-		{"Could you please " + lower(s.asks[0]), suggestions.Accepted, suiteID},
-		{lower(s.asks[1]) + ", as last time", suggestions.Accepted, ""},
+		{"Could you please " + lower(s.Asks[0]), suggestions.Accepted, suiteID},
+		{lower(s.Asks[1]) + ", as last time", suggestions.Accepted, ""},
 		{"And now the same for the other one", suggestions.Rejected, ""},
 		{"Thanks, go on", suggestions.Rejected, ""},
 	} {
 		rationale, seen := "The skill did not trigger in most observations of this query.", float64(3+i)
 		last := f.now.AddDate(0, 0, -10-i)
 		_, err := f.Suggestions.Review(ctx, f.people[i%2], sourceID, suggestions.Decision{
-			SuggestionID: idOf("suggestion\n%s\n%s", s.name, r.query), Status: r.status, Query: r.query, ShouldTrigger: true,
+			SuggestionID: idOf("suggestion\n%s\n%s", s.Name, r.query), Status: r.status, Query: r.query, ShouldTrigger: true,
 			Evidence: suggestions.LinkedTelemetry, Provenance: suggestions.MissedQuery,
 			Rationale: &rationale, ObservedCount: &seen, LastObservedAt: &last,
 		}, r.suite)

@@ -61,11 +61,14 @@ type Result struct {
 //
 // Its errors are those of Complete.
 func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
-	if j.model == nil {
+	if j.about.RouteOnly {
 		return Grading{}, errRouteOnly("grade")
 	}
 	if err := r.check(); err != nil {
 		return Grading{}, err
+	}
+	if j.model == nil {
+		return j.recorded.grade(r, j.newRecord(GradePromptVersion, ""))
 	}
 	// JSON replaces invalid UTF-8 on the way to the model. Quotations must be
 	// looked up in what the model saw.

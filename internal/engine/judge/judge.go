@@ -67,6 +67,7 @@ type Judge struct {
 	about    Description
 	maxInput int
 	model    *model // nil for the built-in judge
+	recorded Recorded
 }
 
 // A Description identifies a judge: verdicts are comparable only between equal

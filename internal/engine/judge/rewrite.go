@@ -79,6 +79,10 @@ func (j *Judge) Improving() Description {
 // Unusable, too. Its errors are those of Complete.
 func (j *Judge) Rewrite(ctx context.Context, r RewriteRequest) (Rewriting, error) {
 	if j.model == nil {
+		out, ok, err := j.recorded.rewrite(r, j.newRecord(BuiltinWriter, ""))
+		if ok || err != nil {
+			return out, err
+		}
 		return j.rewriteByWords(r)
 	}
 	var out Rewriting

@@ -29,7 +29,7 @@ var (
 
 // LabelFailures does what the job does.
 func (s *Service) LabelFailures(ctx context.Context, orgID, skillID string) error {
-	return s.labelFailures(ctx, orgID, skillID)
+	return s.LabelFailures(ctx, orgID, skillID)
 }
 
 // QueueBacklog does what the job does after a grader was enabled.

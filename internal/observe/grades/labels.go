@@ -46,10 +46,10 @@ type unlabelled struct {
 	reason  string
 }
 
-// labelFailures asks for labels of all groups that have none, most frequent first.
+// LabelFailures asks for labels of all groups that have none, most frequent first.
 // Each is asked for once: the key of a group is its reason, which never changes. A
 // group whose label is not usable stays without one.
-func (s *Service) labelFailures(ctx context.Context, orgID, skillID string) (err error) {
+func (s *Service) LabelFailures(ctx context.Context, orgID, skillID string) (err error) {
 	defer fault.Wrap(&err, "label failures of skill %s", skillID)
 	if s.Judge.Describe().RouteOnly {
 		return nil

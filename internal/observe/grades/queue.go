@@ -63,7 +63,7 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, r run) error { return s.run(ctx, r.OrgID) }, jobs.Timeout(runTime))
 	jobs.Handle(s.Jobs, func(ctx context.Context, b backlog) error { return s.queueBacklog(ctx, b.OrgID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ due) error { return s.startDue(ctx) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, l labelling) error { return s.labelFailures(ctx, l.OrgID, l.SkillID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, l labelling) error { return s.LabelFailures(ctx, l.OrgID, l.SkillID) })
 	s.Jobs.Every(time.Minute, due{})
 }
 
@@ -141,6 +141,15 @@ func (s *Service) queueBacklog(ctx context.Context, orgID string) (err error) {
 		}
 		return s.startDue(ctx)
 	}
+}
+
+// GradeNow grades sessions of an organisation without waiting for the jobs: for the demo, whose
+// judge is gone when jobs run.
+func (s *Service) GradeNow(ctx context.Context, orgID string, ids []string) error {
+	if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueue(ctx, tx, orgID, ids, 0) }); err != nil {
+		return err
+	}
+	return s.run(ctx, orgID)
 }
 
 // chunk is how many sessions of a skill are graded at a time.

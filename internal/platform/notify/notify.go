@@ -166,13 +166,15 @@ func New(o Options) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{
-		http: o.HTTP.With(outbound.Limits{
-			Timeout: attemptTimeout, MaxBody: maxResponse, MaxRedirects: -1,
-		}),
-		mail:    server,
-		limiter: newRateLimiter(),
-	}, nil
+	s := &Sender{mail: server, limiter: newRateLimiter()}
+	s.Use(o.HTTP)
+	return s, nil
+}
+
+// Use replaces the client that sends to chats and webhooks. It may not be called once something
+// is sent.
+func (s *Sender) Use(client *outbound.Client) {
+	s.http = client.With(outbound.Limits{Timeout: attemptTimeout, MaxBody: maxResponse, MaxRedirects: -1})
 }
 
 // MailConfigured reports whether the settings for mail are there.

@@ -98,6 +98,7 @@ func (s *Service) complete(ctx context.Context, r Run, status Status) error {
 		if head.Done < head.Total && status == Succeeded {
 			return fmt.Errorf("%d of %d trials are missing", head.Total-head.Done, head.Total)
 		}
+		head.FinishedAt = r.FinishedAt // nil, unless it was recorded
 		_, err = s.finish(ctx, tx, head, status, "")
 		return err
 	})

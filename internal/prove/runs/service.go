@@ -178,16 +178,21 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 // Add stores a planned run, its audit entry and its job. The suite can't be deleted
 // until the transaction ends.
 func (s *Service) Add(ctx context.Context, tx *store.Tx, r Run) error {
+	if err := s.insert(ctx, tx, r); err != nil {
+		return err
+	}
+	return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(MaxStarts))
+}
+
+// insert is Add without the job.
+func (s *Service) insert(ctx context.Context, tx *store.Tx, r Run) error {
 	if err := s.Suites.Keep(ctx, tx, r.OrgID, r.SuiteID); err != nil {
 		return err
 	}
 	if err := insertRun(ctx, tx, r); err != nil {
 		return err
 	}
-	if err := r.audit(ctx, tx, "evals.run.start"); err != nil {
-		return err
-	}
-	return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(MaxStarts))
+	return r.audit(ctx, tx, "evals.run.start")
 }
 
 // Conditions returns a digest of everything but the skill that the outcome of a planned
@@ -443,7 +448,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	results := resultsOf(cases, trials)
 	skipUndecided(results)
 	at := store.Now()
-	r.Status, r.Summary, r.FinishedAt = status, summarize(results), &at
+	r.Status, r.Summary, r.FinishedAt = status, summarize(results), cmp.Or(r.FinishedAt, &at)
 	if problem != "" {
 		r.Error = &problem
 	}

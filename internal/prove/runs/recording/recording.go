@@ -90,6 +90,16 @@ func (r Recording) Then(next Recording) Recording {
 	return r
 }
 
+// MovedTo returns the recording as if it had begun at another time.
+func (r Recording) MovedTo(start time.Time) Recording {
+	by := start.Sub(r.StartedAt)
+	r.StartedAt, r.EndedAt, r.Steps = start, r.EndedAt.Add(by), slices.Clone(r.Steps)
+	for i := range r.Steps {
+		r.Steps[i].At = r.Steps[i].At.Add(by)
+	}
+	return r
+}
+
 // limited returns the recording as it may be stored: without secrets, and with at most
 // limit bytes of text, a quarter of which is for files. Secrets are removed before
 // truncating: half a secret isn't recognised.

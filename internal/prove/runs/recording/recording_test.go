@@ -30,6 +30,21 @@ func TestThen(t *testing.T) {
 	}
 }
 
+// TestMovedTo: all times move, and the recording that is moved stays as it is.
+func TestMovedTo(t *testing.T) {
+	t.Parallel()
+	began, later := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 4, 9, 0, 0, 0, time.UTC)
+	r := Recording{
+		StartedAt: began, EndedAt: began.Add(time.Minute), Steps: []Step{{Kind: Prompt, At: began.Add(time.Second)}},
+	}
+	want := Recording{
+		StartedAt: later, EndedAt: later.Add(time.Minute), Steps: []Step{{Kind: Prompt, At: later.Add(time.Second)}},
+	}
+	if diff := cmp.Diff(want, r.MovedTo(later)); diff != "" || !r.Steps[0].At.Equal(began.Add(time.Second)) {
+		t.Errorf("moved (-want +got):\n%s", diff)
+	}
+}
+
 // TestLimits keeps to the bytes of texts, also those of files, and finds secrets
 // before it truncates.
 func TestLimits(t *testing.T) {
