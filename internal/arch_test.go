@@ -234,6 +234,11 @@ var reservations = []reservation{
 	{"golang.org/x/oauth2", nil, []string{"internal/identity/oidc"}, "call oidc.Client.Exchange", ""},
 	{"github.com/go-jose/go-jose", nil, []string{"internal/identity/oidc"}, "call oidc.Keys.Verify", ""},
 	{"github.com/minio/minio-go", nil, []string{"internal/platform/blob"}, "take a blob.Bucket", ""},
+	{
+		of: "github.com/go-git/go-git", rooms: []string{"internal/skill/skillpkg", "internal/engine/host", "internal/local/transcripts"},
+		instead: "read repositories with gittree.Repository",
+	},
+	{of: "github.com/go-git/go-git/v5/plumbing/object", instead: "read objects with gittree.Repository: this links OpenPGP in"},
 	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/app/config"}, "let internal/app/config read the setting", ""},
 	{"os/exec", nil, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox", ""},
 	{"os", []string{"StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox", ""},

@@ -23,9 +23,9 @@ import (
 	"testing"
 )
 
-// maxBinary is how large the program may be. On Linux it may have 75 MB; the formats of
+// maxBinary is how large the program may be. On Linux it may have 64 MB; the formats of
 // the others take a little more.
-const maxBinary = 77_000_000
+const maxBinary = 66_000_000
 
 // dist is the folder of a release that `make release-check` has built.
 func dist(t *testing.T) string {
