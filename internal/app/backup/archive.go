@@ -3,16 +3,20 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // An archive writes the file. It streams: nothing is held but the current list of checksums.
@@ -126,3 +130,34 @@ func (a *archive) addUnlisted(name string, content []byte) error {
 
 // numbered is the name of a chunk, e.g. "jobs/000001": sorted by name, they are in order.
 func numbered(dir string, n int) string { return fmt.Sprintf("%s%06d", dir, n) }
+
+// SaveFile is Save into a file. The write is atomic and durable: the file gets its
+// name after it was written completely and synced (fsync). The temporary file is in the same
+// folder, since a rename works within a file system only.
+func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, size int64, err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".unfinished-*")
+	if err != nil {
+		return Manifest{}, 0, err
+	}
+	defer func() {
+		_ = file.Close() // again if all went well
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	m, size, err := Save(ctx, p, file)
+	if err != nil {
+		return Manifest{}, 0, err
+	}
+	if err := file.Sync(); err != nil {
+		return Manifest{}, 0, err
+	}
+	if err := file.Close(); err != nil {
+		return Manifest{}, 0, err
+	}
+	if err := os.Rename(file.Name(), name); err != nil {
+		return Manifest{}, 0, err
+	}
+	// The new name must survive a crash as well.
+	return m, size, fsync.Dir(filepath.Dir(name))
+}

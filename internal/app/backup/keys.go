@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 )
 
 // A keyFile keeps the keys of blobs in an unnamed temporary file, since there may
@@ -53,3 +54,20 @@ func (k *keyFile) each(fn func(key string) error) error {
 }
 
 func (k *keyFile) close() { _ = k.file.Close() }
+
+// keySigner signs with the installation's secret key. It is an HMAC: whoever can verify a
+// backup can also sign one.
+type keySigner struct{ *seal.Keyring }
+
+// NewSigner returns a signer with the keys of a keyring.
+func NewSigner(k *seal.Keyring) Signer { return keySigner{k} }
+
+// purpose separates the domains of signatures: one for something else that was
+// made with the same key is not valid for a manifest.
+const purpose = "backup manifest"
+
+func (s keySigner) Sign(message []byte) string { return s.Keyring.Sign(message, purpose) }
+
+func (s keySigner) Verify(message []byte, signature string) error {
+	return s.Keyring.Verify(message, purpose, signature)
+}

@@ -49,15 +49,6 @@ func (c *Config) AgentCommands() (map[string]agents.Command, error) {
 	return all, nil
 }
 
-// joinAPIs lists the wire formats for a message.
-func joinAPIs() string {
-	var names []string
-	for _, api := range gateway.APIs() {
-		names = append(names, string(api))
-	}
-	return strings.Join(names, ", ")
-}
-
 // checkModels reports problems by setting. gateway.New is asked last, since its message can't
 // name one.
 func (c *Config) checkModels() (issues []fault.Issue) {
@@ -72,7 +63,11 @@ func (c *Config) checkModels() (issues []fault.Issue) {
 			bad("model", "must have a URL like https://... for %s", name)
 		}
 		if !slices.Contains(gateway.APIs(), gateway.API(c.ModelAPI[name])) {
-			bad("model-api", "must give %s one of the wire formats %s", name, joinAPIs())
+			var names []string
+			for _, api := range gateway.APIs() {
+				names = append(names, string(api))
+			}
+			bad("model-api", "must give %s one of the wire formats %s", name, strings.Join(names, ", "))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ModelAPI)) {

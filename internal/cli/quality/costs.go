@@ -68,20 +68,6 @@ func printBill(w io.Writer, bill client.Bill) {
 	}
 }
 
-// printCost prints the cost of a skill, as rows of a table. Rows are indented below
-// the total, since they are shares or averages of it.
-func printCost(w io.Writer, c client.Cost) {
-	fmt.Fprintf(w, "Cost\t%s\t%s\n", term.Dollars(c.Total), costBasis(c))
-	fmt.Fprintf(w, "  per use\t%s\tmedian; 95%% cost at most %s\n", term.Dollars(c.PerUseP50), term.Dollars(c.PerUseP95))
-	fmt.Fprintf(w, "  per success\t%s\n", term.Dollars(c.PerSuccess))
-	if c.StandingPerSession != nil || c.LoadPerUse != nil {
-		fmt.Fprintf(w, "  its text\t%s\tper session to list it, %s per use to load SKILL.md; estimates\n",
-			term.Dollars(c.StandingPerSession), term.Dollars(c.LoadPerUse))
-	}
-	fmt.Fprintf(w, "  tokens\t%d in, %d out, %d read from the cache, %d written to it\n",
-		c.Tokens.Input, c.Tokens.Output, c.Tokens.CacheRead, c.Tokens.CacheWrite)
-}
-
 // costBasis formats how a cost is known: reported by agents, or computed from tokens
 // and prices. Requests of unknown price are not in the total, so it names their number.
 func costBasis(c client.Cost) string {

@@ -198,7 +198,16 @@ func printSkill(w io.Writer, detail api.SkillDetail, target, judge string) {
 	fmt.Fprintf(w, "Sessions\t%d\n", s.UniqueSessions)
 	fmt.Fprintf(w, "Seen\t%s to %s\n", term.Day(s.FirstSeenAt), term.Day(s.LastSeenAt))
 	if s.Cost != nil {
-		printCost(w, *s.Cost)
+		// These rows are indented below the total: they are shares or averages of it.
+		fmt.Fprintf(w, "Cost\t%s\t%s\n", term.Dollars(s.Cost.Total), costBasis(*s.Cost))
+		fmt.Fprintf(w, "  per use\t%s\tmedian; 95%% cost at most %s\n", term.Dollars(s.Cost.PerUseP50), term.Dollars(s.Cost.PerUseP95))
+		fmt.Fprintf(w, "  per success\t%s\n", term.Dollars(s.Cost.PerSuccess))
+		if s.Cost.StandingPerSession != nil || s.Cost.LoadPerUse != nil {
+			fmt.Fprintf(w, "  its text\t%s\tper session to list it, %s per use to load SKILL.md; estimates\n",
+				term.Dollars(s.Cost.StandingPerSession), term.Dollars(s.Cost.LoadPerUse))
+		}
+		fmt.Fprintf(w, "  tokens\t%d in, %d out, %d read from the cache, %d written to it\n",
+			s.Cost.Tokens.Input, s.Cost.Tokens.Output, s.Cost.Tokens.CacheRead, s.Cost.Tokens.CacheWrite)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "DATE\tSESSIONS\tCHECKS\tTRIGGERS\tTRIGGER RATE\tPASS RATE")

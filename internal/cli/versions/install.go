@@ -179,7 +179,16 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server
 	for _, v := range f.Versions {
 		if pinned && v.Version == version || !pinned && v.IsCurrent {
 			if v.State == "withdrawn" && !c.Withdrawn {
-				return installTarget{}, errWithdrawn(e.Entry, v, f.foreign)
+				// The flag is not suggested for an entry of another organisation.
+				reason, advice := ".", ""
+				if v.WithdrawnReason != nil {
+					reason = ": " + term.Plain(*v.WithdrawnReason)
+				}
+				if !f.foreign {
+					advice = "\n--withdrawn installs it all the same"
+				}
+				return installTarget{}, fault.New(fault.Gone, "Version %s of %s was withdrawn%s%s", term.Plain(v.Version),
+					term.Plain(e.Entry.Name), reason, advice)
 			}
 			return installTarget{
 				Name: e.Name, Organisation: e.Organisation, Foreign: f.foreign,
@@ -194,19 +203,6 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server
 	}
 	return installTarget{}, fault.New(fault.NotFound, "%s has no version %s; `whetstone history %s` lists them",
 		term.Plain(e.Name), term.Plain(version), term.Plain(name))
-}
-
-// errWithdrawn explains why a version was withdrawn, and how to install it anyway. The
-// flag is not suggested for an entry of another organisation.
-func errWithdrawn(e client.Entry, v client.Version, foreign bool) error {
-	reason, advice := ".", ""
-	if v.WithdrawnReason != nil {
-		reason = ": " + term.Plain(*v.WithdrawnReason)
-	}
-	if !foreign {
-		advice = "\n--withdrawn installs it all the same"
-	}
-	return fault.New(fault.Gone, "Version %s of %s was withdrawn%s%s", term.Plain(v.Version), term.Plain(e.Name), reason, advice)
 }
 
 // A foundEntry is an entry, and how it was found. foreign is true if in doubt, so

@@ -1,15 +1,19 @@
 package versions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -196,4 +200,134 @@ func digestOf(ctx context.Context, dir string) string {
 		}
 	}
 	return ""
+}
+
+// A recordedPlace identifies an installation of this device: the same entry may be
+// installed in several folders.
+type recordedPlace struct{ entryID, path string }
+
+// recordLocks reports the skills of lock files to the server as installations of this
+// device. Installations on record with the same client are synced instead of recorded
+// again, so that a second report changes nothing. Skills that the registry does not
+// have are skipped.
+func recordLocks(ctx context.Context, s *server.Session, out []lockFileOutput) error {
+	device, _ := server.DeviceID()
+	known, err := recorded(ctx, s, device)
+	if err != nil {
+		return err
+	}
+	var items []client.SyncItem
+	seen := map[recordedPlace]bool{}
+	for i := range out {
+		for n := range out[i].Skills {
+			o := &out[i].Skills[n]
+			// A skill whose folder is unknown is recorded at the path of its lock file.
+			path := cmp.Or(o.Path, out[i].File)
+			at := recordedPlace{o.EntryID, path}
+			if o.EntryID == "" || o.contentHash == "" {
+				continue
+			}
+			o.Recorded = true
+			if seen[at] {
+				continue
+			}
+			seen[at] = true
+			if known[at] == out[i].Client {
+				items = append(items, client.SyncItem{
+					EntryID: o.EntryID, CurrentVersionHash: o.contentHash, DeviceID: device, InstallPath: path,
+				})
+				continue
+			}
+			body := map[string]string{
+				"device_id": device, "install_path": path, "content_hash": o.contentHash, "client": string(out[i].Client),
+			}
+			route := "/api/v1/registry/" + url.PathEscape(o.EntryID) + "/install"
+			if err := s.Call(ctx, http.MethodPost, route, body, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	_, err = s.Sync(ctx, items)
+	return err
+}
+
+// recorded returns the installations of this device that the server has on record, with
+// the client that each was reported for.
+func recorded(ctx context.Context, s *server.Session, device string) (map[recordedPlace]lockfiles.Client, error) {
+	var out struct {
+		Installations []struct {
+			EntryID     string           `json:"entry_id"`
+			DeviceID    string           `json:"device_id"`
+			InstallPath string           `json:"install_path"`
+			Client      lockfiles.Client `json:"client"`
+		} `json:"installations"`
+	}
+	err := s.Call(ctx, http.MethodGet, "/api/v1/registry/installed", nil, &out)
+	known := map[recordedPlace]lockfiles.Client{}
+	for _, i := range out.Installations {
+		if i.DeviceID == device {
+			known[recordedPlace{i.EntryID, i.InstallPath}] = i.Client
+		}
+	}
+	return known, err
+}
+
+// A skillQuery is an item of POST /api/v1/registry/resolve: what a lock file has about
+// a skill. All fields are optional; the server matches with what is there.
+type skillQuery struct {
+	Name         string           `json:"name,omitempty"`
+	Organisation string           `json:"organisation,omitempty"`
+	Version      string           `json:"version,omitempty"`
+	EntryID      string           `json:"entry_id,omitempty"`
+	FromHere     bool             `json:"from_here,omitempty"`
+	Hashes       []lockfiles.Hash `json:"hashes,omitempty"`
+}
+
+// A foundSkill is the registry's answer to a query. EntryID is "" if it has no such
+// skill that the key may see.
+type foundSkill struct {
+	State             string `json:"state"`
+	MatchedBy         string `json:"matched_by"`
+	EntryID           string `json:"entry_id"`
+	Name              string `json:"name"`
+	Organisation      string `json:"organisation"`
+	Version           string `json:"version"`
+	ContentHash       string `json:"content_hash"`
+	LatestVersion     string `json:"latest_version"`
+	LatestContentHash string `json:"latest_content_hash"`
+}
+
+// The states that the registry answers with; others are printed as they are.
+const (
+	lockUpToDate = "up_to_date"
+	withdrawn    = "withdrawn"
+	lockModified = "modified"
+	unknown      = "unknown"
+)
+
+// resolveBatch is the API's limit of items per request.
+const resolveBatch = 1000
+
+// resolveSkills asks the registry about all queries, in batches, and returns the
+// answers in their order. An answer that is missing is the zero foundSkill.
+func resolveSkills(ctx context.Context, s *server.Session, queries []skillQuery) ([]foundSkill, error) {
+	all := make([]foundSkill, 0, len(queries))
+	for len(queries) > 0 {
+		n := min(len(queries), resolveBatch)
+		body := struct {
+			Items []skillQuery `json:"items"`
+		}{queries[:n]}
+		var out struct {
+			Items []foundSkill `json:"items"`
+		}
+		if err := s.Call(ctx, http.MethodPost, "/api/v1/registry/resolve", body, &out); err != nil {
+			return nil, err
+		}
+		all = append(append(all, out.Items...), make([]foundSkill, max(0, n-len(out.Items)))...)
+		queries = queries[n:]
+	}
+	return all, nil
 }

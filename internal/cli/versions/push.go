@@ -225,8 +225,15 @@ func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *server.Se
 func (c *pushCommand) pushVersion(
 	ctx context.Context, p *term.Program, s *server.Session, entry client.ListedEntry, pack *publication,
 ) (pushOutput, error) {
-	if err := c.checkEntry(entry.Entry); err != nil {
-		return pushOutput{}, err
+	// Reject flags that a push would silently ignore: type and visibility
+	// belong to the entry and not to a version.
+	if entry.Entry.EntryType != c.Type {
+		return pushOutput{}, fault.Invalid("type", "%s already exists as %s %s; use --type %s or another --name",
+			entry.Entry.Name, article(entry.Entry.EntryType), entry.Entry.EntryType, entry.Entry.EntryType)
+	}
+	if c.Visibility != "" && c.Visibility != entry.Entry.Visibility {
+		return pushOutput{}, fault.Invalid("visibility",
+			"%s already exists with the visibility %s, which a push does not change; omit --visibility", entry.Entry.Name, entry.Entry.Visibility)
 	}
 	current := entry.CurrentVersion
 	// Packing is reproducible, so equal files have equal hashes.
@@ -257,20 +264,6 @@ func (c *pushCommand) pushVersion(
 		status = "exists"
 	}
 	return newPushOutput(status, pushed, pack), nil
-}
-
-// checkEntry rejects flags that a push would silently ignore: type and visibility
-// belong to the entry and not to a version.
-func (c *pushCommand) checkEntry(e client.Entry) error {
-	if e.EntryType != c.Type {
-		return fault.Invalid("type", "%s already exists as %s %s; use --type %s or another --name",
-			e.Name, article(e.EntryType), e.EntryType, e.EntryType)
-	}
-	if c.Visibility != "" && c.Visibility != e.Visibility {
-		return fault.Invalid("visibility",
-			"%s already exists with the visibility %s, which a push does not change; omit --visibility", e.Name, e.Visibility)
-	}
-	return nil
 }
 
 // article returns the indefinite article of an entry type.

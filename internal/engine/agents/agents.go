@@ -5,11 +5,14 @@
 package agents
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // The names of the agents.
@@ -179,4 +182,20 @@ func (o Outcome) Tools() []string {
 		}
 	}
 	return names
+}
+
+// Mount adds the route of agents.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/agents",
+		Summary: "List coding agents, whether they are installed on this machine, and their models",
+	})
+}
+
+type listOutput struct {
+	Agents []Agent `json:"agents"`
+}
+
+func (s *Service) handleList(ctx context.Context, _ struct{}) (listOutput, error) {
+	return listOutput{s.List(ctx)}, nil
 }

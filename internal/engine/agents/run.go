@@ -367,7 +367,11 @@ func (s *Service) Close() error {
 // outcome reads what an agent did from the answers of the model, and how it ended
 // from its output.
 func outcome(a adapter, result sandbox.Result, answers []gateway.Answer) Outcome {
-	output := wholeLines(result.Stdout)
+	// If the beginning of the output is missing, so is half a line.
+	output := result.Stdout.Tail
+	if result.Stdout.Discarded > 0 {
+		_, output, _ = bytes.Cut(output, []byte("\n"))
+	}
 	o := Outcome{
 		ExitCode: result.ExitCode, Duration: result.Duration,
 		Turns:  len(answers),

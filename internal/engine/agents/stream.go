@@ -21,15 +21,6 @@ const (
 	maxShown  = 4 << 10 // of stdout and stderr
 )
 
-// wholeLines returns an output whose beginning may be missing without half a line.
-func wholeLines(out sandbox.Output) []byte {
-	all := out.Tail
-	if out.Discarded > 0 {
-		_, all, _ = bytes.Cut(all, []byte("\n"))
-	}
-	return all
-}
-
 // lastText returns the end of an output, which is shown with a failed trial. A few bytes more are
 // taken at first, since the cut may fall into a character.
 func lastText(out sandbox.Output) string {

@@ -38,18 +38,6 @@ type about struct {
 // isMissing reports that a file is not there, which is how a cache miss shows.
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// makeOwnDir creates the folder of the environments. A folder that another user has made, e.g.
-// below a shared /tmp, is refused: that user could put any content into it.
-func makeOwnDir(dir string) error {
-	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if !isOwn(dir) {
-		return fault.New(fault.Unavailable, "the folder %s belongs to another user; remove it, or set --sandbox-scratch", dir)
-	}
-	return nil
-}
-
 // build makes the folder of an environment under a temporary name and renames it when it is
 // complete, so that a crash never leaves half an environment under a digest. The deferred removal
 // does nothing after the rename.

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
@@ -175,8 +177,13 @@ func (s *Service) Get(ctx context.Context, r Recipe) (_ *Environment, err error)
 	if err != nil {
 		return nil, err
 	}
-	if err := makeOwnDir(s.Dir); err != nil {
+	// A folder that another user has made, e.g. below a shared /tmp, is refused: they
+	// could put any content into it.
+	if err := os.Mkdir(s.Dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
+	}
+	if !isOwn(s.Dir) {
+		return nil, fault.New(fault.Unavailable, "the folder %s belongs to another user; remove it, or set --sandbox-scratch", s.Dir)
 	}
 	// After a wait the loop starts again: the build may have failed, and then this caller gets its
 	// error from open, or builds.

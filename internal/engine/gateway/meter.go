@@ -22,7 +22,11 @@ type Usage struct {
 // Plus returns the sum of two usages.
 func (u Usage) Plus(v Usage) Usage {
 	u.Requests += v.Requests
-	u.Tokens = addTokens(u.Tokens, v.Tokens)
+	u.Tokens = pricing.Tokens{
+		Input: u.Tokens.Input + v.Tokens.Input, Output: u.Tokens.Output + v.Tokens.Output,
+		CacheRead:  u.Tokens.CacheRead + v.Tokens.CacheRead,
+		CacheWrite: u.Tokens.CacheWrite + v.Tokens.CacheWrite, CacheWriteHour: u.Tokens.CacheWriteHour + v.Tokens.CacheWriteHour,
+	}
 	u.Micros += v.Micros
 	u.Unpriced += v.Unpriced
 	u.Estimated += v.Estimated
@@ -40,13 +44,6 @@ func (u Usage) USD() *float64 {
 func (u Usage) tokens() int64 {
 	t := u.Tokens
 	return t.Input + t.Output + t.CacheRead + t.CacheWrite
-}
-
-func addTokens(a, b pricing.Tokens) pricing.Tokens {
-	return pricing.Tokens{
-		Input: a.Input + b.Input, Output: a.Output + b.Output, CacheRead: a.CacheRead + b.CacheRead,
-		CacheWrite: a.CacheWrite + b.CacheWrite, CacheWriteHour: a.CacheWriteHour + b.CacheWriteHour,
-	}
 }
 
 // A Budget is the most that requests may use. A zero field is no limit.

@@ -1,6 +1,9 @@
 package judge
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"regexp"
+)
 
 // The versions of the prompts. A changed text needs a new version: verdicts of
 // different texts must not be compared. A test pins each text to its version.
@@ -164,3 +167,15 @@ var confirmSchema = &Schema{Name: "confirming", Version: "confirming-1", JSON: j
 var rewriteSchema = &Schema{Name: "rewriting", Version: "rewriting-1", JSON: json.RawMessage(`{` +
 	`"type":"object","additionalProperties":false,"required":["reason","description"],"properties":{` +
 	`"reason":{"type":"string"},"description":{"type":"string"}}}`)}
+
+// specialToken matches the special tokens of chat templates, which mark the turns of a
+// conversation. Tokenizers of local servers recognise them also inside the
+// material.
+var specialToken = regexp.MustCompile(`<[|｜]|</?s>|<(?:start|end)_of_turn>|<[be]os>|` +
+	`\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS)\]|<</?SYS>>`)
+
+// EscapeTokens breaks up special tokens, so that untrusted text cannot begin or end a
+// turn: "<|im_start|>" becomes "< |im_start|>".
+func EscapeTokens(s string) string {
+	return specialToken.ReplaceAllStringFunc(s, func(mark string) string { return mark[:1] + " " + mark[1:] })
+}

@@ -19,16 +19,7 @@ func Stems(text string) []string {
 func Words(text string) []string {
 	var all []string
 	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
-	for _, word := range strings.FieldsFunc(splitCamel(text), notInWord) {
-		if word = strings.ToLower(word); !stopWords[word] {
-			all = append(all, word)
-		}
-	}
-	return all
-}
-
-// splitCamel splits camel case: "fillForm" becomes "fill Form".
-func splitCamel(text string) string {
+	// Split camel case: "fillForm" becomes "fill Form".
 	var b strings.Builder
 	lower := false
 	for _, r := range text {
@@ -38,7 +29,12 @@ func splitCamel(text string) string {
 		b.WriteRune(r)
 		lower = unicode.IsLower(r)
 	}
-	return b.String()
+	for _, word := range strings.FieldsFunc(b.String(), notInWord) {
+		if word = strings.ToLower(word); !stopWords[word] {
+			all = append(all, word)
+		}
+	}
+	return all
 }
 
 // suffixes are tried in this order; the first match is removed. It is read only.

@@ -42,7 +42,14 @@ func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
 		if len(added)+len(dropped) == 0 {
 			break
 		}
-		out.Description, out.Reason = addWords(base, added), changeReason(added, dropped)
+		var parts []string
+		if len(added) > 0 {
+			parts = append(parts, "adds words of missed queries: "+strings.Join(added, ", "))
+		}
+		if len(dropped) > 0 {
+			parts = append(parts, "drops what triggered it wrongly: "+strings.Join(dropped, "; "))
+		}
+		out.Description, out.Reason = addWords(base, added), "builtin "+BuiltinWriter+": "+strings.Join(parts, "; ")
 		n := utf8.RuneCountInString(out.Description)
 		if n > 0 && n <= MaxDescription && !r.wasTried(out.Description) {
 			return out, nil
@@ -69,17 +76,6 @@ func wordChoices(all []string, shared int) (choices [][]string) {
 		return choices[len(widths):]
 	}
 	return choices
-}
-
-func changeReason(added, dropped []string) string {
-	var parts []string
-	if len(added) > 0 {
-		parts = append(parts, "adds words of missed queries: "+strings.Join(added, ", "))
-	}
-	if len(dropped) > 0 {
-		parts = append(parts, "drops what triggered it wrongly: "+strings.Join(dropped, "; "))
-	}
-	return "builtin " + BuiltinWriter + ": " + strings.Join(parts, "; ")
 }
 
 // splitAddedWords splits a description into its text, without the angle brackets

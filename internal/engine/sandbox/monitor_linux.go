@@ -40,13 +40,6 @@ type monitor struct {
 	peak      int64
 }
 
-// begin starts the monitor when PID 1 of the sandbox is known.
-func (w *monitor) begin(pid int) {
-	w.initPID, w.root = pid, fmt.Sprintf("/proc/%d/root", pid)
-	w.leastTCP = tcpMemory(w.socketStat())
-	w.nextCheck = time.Now().Add(diskInterval)
-}
-
 // check returns the limit that is exceeded, or "".
 func (w *monitor) check() Limit {
 	if w.root == "" || !w.hasOwnRoot() {

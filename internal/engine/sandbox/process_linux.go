@@ -324,7 +324,10 @@ func (p *process) handleStatus(line statusLine) {
 		child.kill()
 		return
 	}
-	p.monitor.begin(child.pid)
+	// PID 1 of the sandbox is known: the monitor can start.
+	p.monitor.initPID, p.monitor.root = child.pid, fmt.Sprintf("/proc/%d/root", child.pid)
+	p.monitor.leastTCP = tcpMemory(p.monitor.socketStat())
+	p.monitor.nextCheck = time.Now().Add(diskInterval)
 	p.startProgram()
 }
 

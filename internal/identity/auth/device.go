@@ -213,28 +213,6 @@ func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID str
 	return usable, k.inherit(approver)
 }
 
-// revokeEarlierLogins revokes the keys of earlier logins of the same person with
-// the same program on the same device, which has forgotten them. A device that is
-// not identified revokes none: many clients send the same client id from every
-// machine, so it would log the person out elsewhere. It does not cascade to keys
-// that those have created, since a new login does not mean that the old key was
-// stolen.
-func revokeEarlierLogins(ctx context.Context, tx *store.Tx, n NewKey) error {
-	if n.deviceID == nil {
-		return nil
-	}
-	revoked, err := revokeLoginsOfDevice(ctx, tx, n, store.Now())
-	if err != nil {
-		return err
-	}
-	for _, k := range revoked {
-		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // DecideDevice lets the operator approve or deny the login with that user code on
 // behalf of a person. A code that is unknown, decided or expired is
 // fault.NotFound. The operator has no session, so there is no key to check.
@@ -277,16 +255,4 @@ func (s *Service) decide(ctx context.Context, d deviceDecision) error {
 			Detail: audit.Detail{"program": clientID},
 		})
 	})
-}
-
-// Sweep deletes expired logins and sessions. It runs on a schedule.
-func (s *Service) Sweep(ctx context.Context) error {
-	now := store.Now()
-	if err := deleteExpiredSessions(ctx, s.DB, now); err != nil {
-		return err
-	}
-	if err := deleteEntryKeys(ctx, s.DB, now.Add(-entryKeyKept)); err != nil {
-		return err
-	}
-	return deleteExpiredDevices(ctx, s.DB, now.Add(-deviceLifetime))
 }

@@ -47,25 +47,6 @@ func (*Service) PublisherHolder(ctx context.Context, tx *store.Tx, orgID string)
 	return findHolder(ctx, tx, orgID, Holder{Email: publisherEmail})
 }
 
-// RevokeEntryKeys revokes those of the keys that are still active, in a transaction.
-// The caller calls Forget after it: other replicas may use them for keyCacheTTL. Others of the ids
-// are ignored: they may have expired and been deleted.
-func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
-	keys, err := activeEntryKeys(ctx, tx, orgID, ids)
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		if err := markKeyRevoked(ctx, tx, k.ID, store.Now()); err != nil {
-			return err
-		}
-		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Forget empties the cache of keys. Other replicas keep what they have cached for keyCacheTTL at
 // most.
 func (s *Service) Forget() { s.keys.Clear() }

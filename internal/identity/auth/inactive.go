@@ -50,14 +50,3 @@ func inactiveRefusal(address string) error {
 	return fault.New(fault.Denied, "%s is inactive at the identity provider that manages the people of this organisation; "+
 		"ask its administrator to activate you there, and try again", address)
 }
-
-// MembersAtAddresses returns the ids of the members with one of the addresses, also of those whose
-// account at a provider had one at the last sign-in. Members whom the provider lists under
-// another of its users are left out. Nobody joins with one of the addresses until the
-// transaction ends. Machines and service accounts have no addresses at a provider.
-func MembersAtAddresses(ctx context.Context, tx *store.Tx, orgID string, addresses []string) ([]string, error) {
-	if err := lockOwners(ctx, tx, orgID); err != nil {
-		return nil, err
-	}
-	return unprovisionedMembers(ctx, tx, orgID, addresses)
-}

@@ -121,17 +121,12 @@ func checkMayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id strin
 				"The key that you use was made with this one and would be revoked, too; use another one")
 		}
 	}
-	return checkOwnerKeyLeft(ctx, tx, c.OrgID, doomed)
-}
-
-// checkOwnerKeyLeft refuses to revoke the last key with which an owner can manage
-// the organisation. It locks the owners, so that of two concurrent revocations one
-// waits for the other.
-func checkOwnerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed []Key) error {
-	if _, err := lockedOwners(ctx, tx, orgID); err != nil {
+	// Keep the last key with which an owner can manage the organisation. The lock on the
+	// owners makes one of two concurrent revocations wait for the other.
+	if _, err := lockedOwners(ctx, tx, c.OrgID); err != nil {
 		return err
 	}
-	left, err := ownerKeyLeft(ctx, tx, orgID, doomed)
+	left, err := ownerKeyLeft(ctx, tx, c.OrgID, doomed)
 	if err == nil && !left {
 		return fault.New(fault.Conflict, "No owner would have a key left to manage the organisation with; "+
 			"make another one first, or run `whetstone key revoke` on the server")

@@ -53,16 +53,6 @@ func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) 
 	return o, nil
 }
 
-// insertNewOrg writes the audit log in the same transaction, like all changes here.
-func insertNewOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
-	if err := insertOrg(ctx, tx, o); err != nil {
-		return err
-	}
-	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: o.ID, Action: "auth.organisation.create", Target: o.target(), Detail: audit.Detail{"plan": o.Plan},
-	})
-}
-
 // conflictIfDuplicate turns the violation of a unique constraint into a
 // fault.Conflict with that message. Checking before would be a race.
 func conflictIfDuplicate(err error, format string, args ...any) error {

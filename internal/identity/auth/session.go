@@ -103,16 +103,6 @@ func (n NewSession) session(s Session, now time.Time) Session {
 	return s
 }
 
-// replaceSession starts a session with a new token, and ends the one of the token that
-// the browser had.
-func replaceSession(ctx context.Context, tx *store.Tx, s Session, replaces string) (token string, err error) {
-	if _, err := deleteSessionByHash(ctx, tx, hash(replaces)); err != nil && !fault.Is(err, fault.NotFound) {
-		return "", err
-	}
-	token = randomText(base62, keyLength)
-	return token, insertSession(ctx, tx, s, hash(token))
-}
-
 // Resume returns the caller of a session by its token, and the session's id. A
 // session that is unknown or expired, or whose key is no longer usable, is
 // fault.Unauthorized. Unlike keys, sessions aren't cached: a browser makes few requests, and
@@ -157,19 +147,6 @@ type heldSession struct {
 // Sessions lists the live sessions of a person, newest first.
 func (s *Service) Sessions(ctx context.Context, orgID, userID string) ([]Session, error) {
 	return liveSessions(ctx, s.DB, orgID, userID, store.Now())
-}
-
-// EndSession ends a session of the caller; with a narrowed key, only one that was
-// signed in with that key. An unknown session is fault.NotFound. A narrowed key must not be able to
-// end the sessions of its holder's other keys.
-func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) error {
-	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		ended, err := deleteSession(ctx, tx, c, id)
-		if err != nil {
-			return err
-		}
-		return recordSession(ctx, tx, "auth.session.end", ended, nil)
-	})
 }
 
 // SignOut ends the session with that token. An unknown token is not an error. A browser may send a

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -42,10 +44,16 @@ func scanKey(row store.Row) (k Key, err error) {
 	return k, err
 }
 
-func insertOrg(ctx context.Context, q store.Querier, o Organisation) error {
-	_, err := q.Exec(ctx, `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`,
+// insertNewOrg writes the audit log in the same transaction, like all changes here.
+func insertNewOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
+	_, err := tx.Exec(ctx, `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`,
 		o.ID, o.Name, o.Plan, store.Micros(o.CreatedAt))
-	return err
+	if err != nil {
+		return err
+	}
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: o.ID, Action: "auth.organisation.create", Target: o.target(), Detail: audit.Detail{"plan": o.Plan},
+	})
 }
 
 // OrgNamed returns the organisation of that name, unless it was deleted.
@@ -59,11 +67,24 @@ func allOrgs(ctx context.Context, q store.Querier) ([]Organisation, error) {
 	return store.All(rows, err, scanOrg)
 }
 
-// closeOrg reports whether the organisation was open.
-func closeOrg(ctx context.Context, tx *store.Tx, orgID string, at time.Time) (bool, error) {
-	n, err := tx.Exec(ctx, `UPDATE organisations SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL`, orgID,
-		store.Micros(at))
-	return n == 1, err
+// CloseOrg closes the organisation of an owner, whose role it checks once more. All
+// keys, sessions, tokens and invitations of it are refused from the commit on; call
+// Forget after it. Other replicas may accept a key for keyCacheTTL.
+func (s *Service) CloseOrg(ctx context.Context, tx *store.Tx, c access.Caller) error {
+	crew, err := lockCrew(ctx, tx, c.OrgID, c.UserID, &c)
+	if err != nil {
+		return err
+	}
+	if crew.by.Role != access.Owner || crew.by.Narrowed() {
+		return fault.New(fault.Denied, "Only an owner, with a key that has all permissions, can delete the organisation")
+	}
+	// Two owners may close it at the same time; the second is told that it's done.
+	n, err := tx.Exec(ctx, `UPDATE organisations SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL`, c.OrgID,
+		store.Micros(store.Now()))
+	if err == nil && n == 0 {
+		return fault.New(fault.Unauthorized, "This organisation was deleted")
+	}
+	return err
 }
 
 func updatePlan(ctx context.Context, q store.Querier, orgID string, plan access.Plan) error {
@@ -190,32 +211,71 @@ func markKeyRevoked(ctx context.Context, q store.Querier, id string, at time.Tim
 	return err
 }
 
-// revokeLoginsOfDevice revokes the active keys of a person's logins with the same
-// program, by the key's name, on the same device, and returns them. RETURNING gives the keys for
-// the audit log in the same statement.
-func revokeLoginsOfDevice(ctx context.Context, tx *store.Tx, n NewKey, at time.Time) ([]Key, error) {
+// revokeEarlierLogins revokes the keys of earlier logins of the same person with
+// the same program on the same device, which has forgotten them. A device that is
+// not identified revokes none: many clients send the same client id from every
+// machine, so it would log the person out elsewhere. It does not cascade to keys
+// that those have created, since a new login does not mean that the old key was
+// stolen.
+func revokeEarlierLogins(ctx context.Context, tx *store.Tx, n NewKey) error {
+	if n.deviceID == nil {
+		return nil
+	}
+	// RETURNING gives the keys to the audit log in the same statement.
 	rows, err := tx.Query(ctx, `
 		UPDATE api_keys SET revoked_at = $5
 		WHERE org_id = $1 AND user_id = $2 AND login AND name = $3 AND device_id = $4 AND revoked_at IS NULL
 		RETURNING `+keyColumns,
-		n.OrgID, n.UserID, n.Name, n.deviceID, store.Micros(at))
-	return store.All(rows, err, scanKey)
+		n.OrgID, n.UserID, n.Name, n.deviceID, store.Micros(store.Now()))
+	revoked, err := store.All(rows, err, scanKey)
+	if err != nil {
+		return err
+	}
+	for _, k := range revoked {
+		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func activeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]Key, error) {
+// RevokeEntryKeys revokes those of the keys that are still active, in a transaction.
+// The caller calls Forget after it: other replicas may use them for keyCacheTTL. Others of the ids
+// are ignored: they may have expired and been deleted.
+func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
 	in, arg := tx.Dialect().In("$2", ids)
 	rows, err := tx.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys
 		WHERE org_id = $1 AND id `+in+` AND entry_id IS NOT NULL AND revoked_at IS NULL AND expires_at > $3
 		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, arg, store.Micros(store.Now()))
-	return store.All(rows, err, scanKey)
+	keys, err := store.All(rows, err, scanKey)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := markKeyRevoked(ctx, tx, k.ID, store.Now()); err != nil {
+			return err
+		}
+		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// deleteEntryKeys deletes the keys for one entry that expired before a time. No row
-// refers to them: they open no sessions and approve no logins. There may be thousands of them a
-// day.
-func deleteEntryKeys(ctx context.Context, q store.Querier, before time.Time) error {
-	_, err := q.Exec(ctx, `DELETE FROM api_keys WHERE entry_id IS NOT NULL AND expires_at < $1`, store.Micros(before))
+// Sweep deletes expired logins and sessions. It runs on a schedule.
+func (s *Service) Sweep(ctx context.Context) error {
+	now := store.Now()
+	if err := deleteExpiredSessions(ctx, s.DB, now); err != nil {
+		return err
+	}
+	// There may be thousands of keys for one entry a day. No row refers to them: they open
+	// no sessions and approve no logins.
+	_, err := s.DB.Exec(ctx, `DELETE FROM api_keys WHERE entry_id IS NOT NULL AND expires_at < $1`, store.Micros(now.Add(-entryKeyKept)))
+	if err != nil {
+		return err
+	}
+	_, err = s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(now.Add(-deviceLifetime)))
 	return err
 }
 
@@ -272,13 +332,19 @@ func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	return h, err
 }
 
-func insertSession(ctx context.Context, q store.Querier, s Session, hash string) error {
-	_, err := q.Exec(ctx, `
+// replaceSession starts a session with a new token, and ends the one of the token that
+// the browser had.
+func replaceSession(ctx context.Context, tx *store.Tx, s Session, replaces string) (token string, err error) {
+	if _, err := deleteSessionByHash(ctx, tx, hash(replaces)); err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	token = randomText(base62, keyLength)
+	_, err = tx.Exec(ctx, `
 		INSERT INTO sessions (id, org_id, user_id, key_id, identity_id, hash, browser, address, created_at, used_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		s.ID, s.OrgID, s.UserID, s.KeyID, s.IdentityID, hash, s.Browser, s.Address,
+		s.ID, s.OrgID, s.UserID, s.KeyID, s.IdentityID, hash(token), s.Browser, s.Address,
 		store.Micros(s.CreatedAt), store.Micros(s.UsedAt), store.Micros(s.ExpiresAt))
-	return err
+	return token, err
 }
 
 func sessionByHash(ctx context.Context, q store.Querier, hash string) (heldSession, error) {
@@ -314,14 +380,23 @@ func touchSession(ctx context.Context, q store.Querier, id string, at time.Time)
 	return err
 }
 
-// deleteSession deletes a session and returns it. A narrowed key only deletes
-// sessions of its own. Returning it saves reading it for the audit log.
-func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
-	rows, err := tx.Query(ctx, `
-		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5)
-			RETURNING `+deletedSessionColumns,
-		c.OrgID, c.UserID, id, c.KeyID, !c.Narrowed())
-	return store.One(rows, err, "Session", scanDeletedSession)
+// EndSession ends a session of the caller; with a narrowed key, only one that was
+// signed in with that key. An unknown session is fault.NotFound. A narrowed key must not be able to
+// end the sessions of its holder's other keys.
+func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		// A narrowed key only deletes its own sessions. RETURNING saves reading the session
+		// for the audit log.
+		rows, err := tx.Query(ctx, `
+			DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5)
+				RETURNING `+deletedSessionColumns,
+			c.OrgID, c.UserID, id, c.KeyID, !c.Narrowed())
+		ended, err := store.One(rows, err, "Session", scanDeletedSession)
+		if err != nil {
+			return err
+		}
+		return recordSession(ctx, tx, "auth.session.end", ended, nil)
+	})
 }
 
 func deleteSessionByHash(ctx context.Context, tx *store.Tx, hash string) (Session, error) {
@@ -401,7 +476,35 @@ func updatePendingDevice(ctx context.Context, tx *store.Tx, d deviceDecision) (c
 	return store.One(rows, err, "Login", store.Value[string])
 }
 
-func deleteExpiredDevices(ctx context.Context, q store.Querier, before time.Time) error {
-	_, err := q.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(before))
+// insertSecret does nothing if there is a secret of that name: replacing one would make what was
+// derived from it invalid.
+func insertSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO NOTHING`, name, value, store.Micros(store.Now()))
 	return err
+}
+
+func updateSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
+	_, err := q.Exec(ctx, `UPDATE service_secrets SET value = $2 WHERE name = $1`, name, value)
+	return err
+}
+
+func secretByName(ctx context.Context, q store.Querier, name string) ([]byte, error) {
+	rows, err := q.Query(ctx, `SELECT value FROM service_secrets WHERE name = $1`, name)
+	return store.One(rows, err, "Secret", store.Value[[]byte])
+}
+
+type storedSecret struct {
+	name  string
+	value []byte
+}
+
+// allSecrets is in the order of the names, which is the lock order.
+func allSecrets(ctx context.Context, q store.Querier, lock string) ([]storedSecret, error) {
+	rows, err := q.Query(ctx, `SELECT name, value FROM service_secrets ORDER BY name`+lock)
+	return store.All(rows, err, func(row store.Row) (s storedSecret, err error) {
+		err = row.Scan(&s.name, &s.value)
+		return s, err
+	})
 }

@@ -78,7 +78,11 @@ func Peek(raw, audience string) (Token, error) {
 func peek(raw, audience string) (Token, error) {
 	signed, err := jose.ParseSignedCompact(raw, algorithms())
 	if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
-		return Token{}, fault.New(fault.Unauthorized, "The token is not signed with one of %s", names())
+		var all []string
+		for _, a := range algorithms() {
+			all = append(all, string(a))
+		}
+		return Token{}, fault.New(fault.Unauthorized, "The token is not signed with one of %s", strings.Join(all, ", "))
 	}
 	if err != nil {
 		return Token{}, fault.New(fault.Unauthorized, "This is not an ID token: a JWT of three parts is expected")
@@ -88,14 +92,6 @@ func peek(raw, audience string) (Token, error) {
 		return t, err
 	}
 	return t, t.check(audience)
-}
-
-func names() string {
-	var all []string
-	for _, a := range algorithms() {
-		all = append(all, string(a))
-	}
-	return strings.Join(all, ", ")
 }
 
 // newToken reads the registered claims (RFC 7519, section 4.1). The fingerprint leaves the

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -100,7 +101,10 @@ func (claudeSettings) remove(content []byte) ([]byte, error) {
 		for at > 1 && at < len(path)-1 && len(path[at-1].children) == 1 {
 			at--
 		}
-		content = deleteChild(content, path[at-1], path[at-1].indexOf(path[at]))
+		// Two values of one text never begin at the same place.
+		c := path[at]
+		content = deleteChild(content, path[at-1], slices.IndexFunc(path[at-1].children,
+			func(other value) bool { return other.start == c.start }))
 	}
 	return content, nil
 }

@@ -11,7 +11,11 @@ import (
 // follows the name of the agent, e.g. `"$1"`. "hook send" runs even if another one does: it
 // waits for the lock, and then finds nothing left.
 func commandLine(program, agent, payload string, flags []string) string {
-	words := slices.Concat([]string{shellWord(program), "hook", "queue", agent}, quoted(flags))
+	all := make([]string, len(flags))
+	for i, w := range flags {
+		all[i] = shellWord(w)
+	}
+	words := slices.Concat([]string{shellWord(program), "hook", "queue", agent}, all)
 	if payload != "" {
 		words = append(words, payload)
 	}
@@ -23,14 +27,6 @@ func commandLine(program, agent, payload string, flags []string) string {
 // its path isn't compared.
 func isCommandLine(command string) bool {
 	return strings.Contains(command, " hook queue ") && strings.Contains(command, " hook send ")
-}
-
-func quoted(words []string) []string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = shellWord(w)
-	}
-	return all
 }
 
 // shellWord quotes a word for a POSIX shell, if it needs that. Within single quotes nothing is

@@ -107,12 +107,6 @@ func (v value) member(name string) (value, bool) {
 	return v.children[i], true
 }
 
-// indexOf returns which child has the place of c. Two values of one text never begin at the
-// same place.
-func (v value) indexOf(c value) int {
-	return slices.IndexFunc(v.children, func(other value) bool { return other.start == c.start })
-}
-
 // indent returns the indentation of the children of a container, and whether it is
 // written on one line. Children of an empty container get two spaces more than its own line.
 func (v value) indent(content []byte) (indent string, compact bool) {

@@ -268,7 +268,8 @@ func (r *run) push(ctx context.Context) error {
 		return nil
 	}
 	for path, p := range r.complete {
-		r.State.set(path, p)
+		r.State.content.Files[path] = p
+		r.State.changed = true
 	}
 	clear(r.complete)
 	r.report()

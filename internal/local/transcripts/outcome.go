@@ -1,16 +1,13 @@
 package transcripts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -128,13 +125,6 @@ func (t *turn) addOutcome(e entry, name, id string, passed bool) {
 	})
 }
 
-// addInterruption notes that a person stopped the agent.
-func (t *turn) addInterruption(e entry) {
-	if strings.HasPrefix(e.Message.Content.text(), "[Request interrupted by user") {
-		t.addOutcome(e, interrupted, cmp.Or(e.UUID, fmt.Sprintf("%s:%d", t.file.stem, e.line)), false)
-	}
-}
-
 // shellCall returns the command line of an item of Codex. nil for one that is still running or
 // was refused.
 func (i rolloutItem) shellCall() *shellCall {
@@ -165,15 +155,6 @@ type sessionCommit struct {
 	Due      time.Time `json:"due,omitzero"` // when it is looked at again
 }
 
-// ownCommits returns the commits of the turn. The session goes on at least until its
-// last line.
-func (t *turn) ownCommits() []sessionCommit {
-	for i := range t.commits {
-		t.commits[i].Ended = t.last.at
-	}
-	return t.commits
-}
-
 // Ids of tool calls are unique within a session only.
 func (c sessionCommit) key() string { return c.Session + "\n" + c.ToolCall }
 
@@ -186,30 +167,6 @@ const (
 	// maxCommits is how many commits a State has. The oldest are dropped.
 	maxCommits = 1000
 )
-
-// addCommits adds the commits of a turn, in place of what is known of them.
-func (s *State) addCommits(all []sessionCommit) {
-	for _, c := range all {
-		s.content.Commits = slices.DeleteFunc(s.content.Commits, func(o sessionCommit) bool {
-			return o.ToolCall == c.ToolCall && o.Session == c.Session
-		})
-		s.content.Commits = append(s.content.Commits, c)
-		s.changed = true
-	}
-	if more := len(s.content.Commits) - maxCommits; more > 0 {
-		s.content.Commits = slices.Delete(s.content.Commits, 0, more)
-	}
-}
-
-// endSession notes until when a session goes on.
-func (s *State) endSession(session string, at time.Time) {
-	for i, c := range s.content.Commits {
-		if c.Session == session && at.After(c.Ended) {
-			s.content.Commits[i].Ended = at
-			s.changed = true
-		}
-	}
-}
 
 // sendCommits sends what became of the commits that are old enough. Commits are asked for by
 // folder, since each repository is opened once.

@@ -1,6 +1,7 @@
 package transcripts
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -111,7 +112,13 @@ func (r *scanner) finish(content io.ReaderAt, size int64) (checkpoint, error) {
 			return r.last, err
 		}
 		if r.state != nil {
-			r.state.endSession(s.SessionID, s.EndedAt)
+			// The session goes on until now.
+			for i, c := range r.state.content.Commits {
+				if c.Session == s.SessionID && s.EndedAt.After(c.Ended) {
+					r.state.content.Commits[i].Ended = s.EndedAt
+					r.state.changed = true
+				}
+			}
 		}
 	}
 	hash, err := prefixHash(content, r.last.Offset, size)
@@ -211,7 +218,21 @@ func (r *scanner) flushTurn() error {
 		}
 	}
 	if r.state != nil {
-		r.state.addCommits(r.turn.ownCommits())
+		// The session goes on at least until the last line of the turn.
+		for i := range r.turn.commits {
+			r.turn.commits[i].Ended = r.turn.last.at
+		}
+		// The turn's commits replace what is known of them.
+		for _, c := range r.turn.commits {
+			r.state.content.Commits = slices.DeleteFunc(r.state.content.Commits, func(o sessionCommit) bool {
+				return o.ToolCall == c.ToolCall && o.Session == c.Session
+			})
+			r.state.content.Commits = append(r.state.content.Commits, c)
+			r.state.changed = true
+		}
+		if more := len(r.state.content.Commits) - maxCommits; more > 0 {
+			r.state.content.Commits = slices.Delete(r.state.content.Commits, 0, more)
+		}
 	}
 	return nil
 }
@@ -255,4 +276,59 @@ func (r *scanner) session(e entry) *sessionRecord {
 	}
 	r.sessions = append(r.sessions, s)
 	return s
+}
+
+// A line is one line of a transcript.
+type line struct {
+	text   []byte // without the line break; valid until the next line is read
+	number int    // counted from 1
+	offset int64  // of its first byte in the file
+	ended  bool   // it has its line break; else it may still be being written
+	long   bool   // it is over the limit, and text is empty
+}
+
+// A lineReader reads lines of any length, but skips the text of those over the
+// limit, to bound its memory.
+type lineReader struct {
+	r      *bufio.Reader
+	limit  int
+	buffer []byte
+	number int
+	offset int64
+}
+
+// newLineReader returns a reader for the rest of a file, after number lines and
+// offset bytes.
+func newLineReader(r io.Reader, limit, number int, offset int64) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, number: number, offset: offset}
+}
+
+// next returns the next line, or io.EOF. The last line may lack its line break: ended is false
+// then, and err is nil.
+func (r *lineReader) next() (line, error) {
+	l := line{number: r.number + 1, offset: r.offset}
+	r.buffer = r.buffer[:0]
+	for {
+		chunk, err := r.r.ReadSlice('\n')
+		r.offset += int64(len(chunk))
+		if err == nil {
+			chunk, l.ended = chunk[:len(chunk)-1], true
+		}
+		if l.long = l.long || len(r.buffer)+len(chunk) > r.limit; !l.long {
+			r.buffer = append(r.buffer, chunk...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && r.offset == l.offset:
+			return l, io.EOF
+		case err != nil && !errors.Is(err, io.EOF):
+			return l, err
+		}
+		r.number++
+		if !l.long {
+			l.text = r.buffer
+		}
+		return l, nil
+	}
 }

@@ -216,17 +216,6 @@ func joinTexts(all []rolloutText) string {
 	return strings.TrimSpace(strings.Join(texts, "\n"))
 }
 
-// addLoaded adds the skill that a prompt of Codex names, e.g. "$pdf".
-func (t *turn) addLoaded(e entry) {
-	t.extend(e)
-	if skill, ok := cleanSkill(e.loaded); ok {
-		t.invoke(e, invocationRecord{
-			SkillInvocationID: e.PromptID + ":explicit:" + skill, SkillName: skill,
-			InvocationMode: "explicit", Triggered: true, Confidence: 1, Unconfirmed: builtin.Skill(builtin.Codex, skill),
-		})
-	}
-}
-
 // addRead adds a skill whose file Codex has read by itself, which is how it uses
 // one: once in a turn, as it reports by OTLP. 0.6: it may also have been read for another
 // reason, e.g. to edit it.

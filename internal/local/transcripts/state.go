@@ -75,11 +75,6 @@ func (s *State) checkpoint(path string, prompts, content bool) checkpoint {
 	return p.Checkpoint
 }
 
-func (s *State) set(path string, p progress) {
-	s.content.Files[path] = p
-	s.changed = true
-}
-
 // prune removes the files below a folder that no longer exist. Files of other folders stay: an
 // import of a part must not forget the rest.
 func (s *State) prune(dir string, present []candidate) {

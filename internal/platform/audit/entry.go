@@ -95,7 +95,12 @@ func Record(ctx context.Context, tx *store.Tx, e Entry) (err error) {
 	if err != nil {
 		return err
 	}
-	return insertEntry(ctx, tx, e, detail)
+	_, err = tx.Exec(ctx, `
+		INSERT INTO audit_entries (`+entryColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		e.ID, e.OrgID, store.Micros(e.At), e.Actor, e.ActorName, e.UserID, e.KeyID, e.Action,
+		e.Target.Kind, e.Target.ID, e.Target.Name, detail, e.Via, e.RequestID)
+	return err
 }
 
 // encode leaves out null: fields that the change left as they were.

@@ -39,18 +39,6 @@ type cachedBlob struct {
 	idle   []*os.File // open, and used by no reader
 }
 
-func newFileCache() *fileCache {
-	c := &fileCache{blobs: lru.New[string, *cachedBlob](maxCached)}
-	c.blobs.OnDrop(func(b *cachedBlob) { // with the lock held
-		for _, file := range b.idle {
-			_ = file.Close() // it was only read
-		}
-		c.idle -= len(b.idle)
-		b.cached, b.idle = false, nil
-	})
-	return c
-}
-
 // get returns a cached blob, or nil, and an idle file of it, or nil. The count
 // of removals is for add.
 func (c *fileCache) get(key string) (b *cachedBlob, file *os.File, removals int) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/fsync"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
@@ -53,7 +54,15 @@ type Files struct {
 }
 
 func openFiles(o Options) (Bucket, error) {
-	f := &Files{cache: newFileCache(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
+	c := &fileCache{blobs: lru.New[string, *cachedBlob](maxCached)}
+	c.blobs.OnDrop(func(b *cachedBlob) { // with the lock held
+		for _, file := range b.idle {
+			_ = file.Close() // it was only read
+		}
+		c.idle -= len(b.idle)
+		b.cached, b.idle = false, nil
+	})
+	f := &Files{cache: c, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
 	if err := f.init(o); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,12 @@ func (s *Service) send(ctx context.Context, w Webhook, r record, immediate bool)
 	if err != nil {
 		return notify.Result{}, err
 	}
-	return s.Sender.Post(ctx, w.target(time.Now()), notify.Message{ID: r.ID, Body: raw, Immediate: immediate}), nil
+	// The old secret signs, too, until it expires.
+	t := notify.Target{Channel: notify.Webhook, Address: w.URL, Secrets: []string{w.Secret}}
+	if w.OldSecret != nil && w.OldSecretUntil != nil && time.Now().Before(*w.OldSecretUntil) {
+		t.Secrets = append(t.Secrets, *w.OldSecret)
+	}
+	return s.Sender.Post(ctx, t, notify.Message{ID: r.ID, Body: raw, Immediate: immediate}), nil
 }
 
 // pauseGone pauses a webhook whose target is gone for good (410), unless it was deleted

@@ -80,7 +80,9 @@ func Emit(ctx context.Context, tx *store.Tx, q *jobs.Queue, e Event) (err error)
 		return err
 	}
 	r := record{ID: store.NewID(), OrgID: e.OrgID, Type: e.Type, Path: e.Path, Data: data, OccurredAt: store.Now()}
-	if err := insertRecord(ctx, tx, r); err != nil {
+	_, err = tx.Exec(ctx, `INSERT INTO event_records (`+recordColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`,
+		r.ID, r.OrgID, r.Type, r.Path, string(r.Data), store.Micros(r.OccurredAt))
+	if err != nil {
 		return err
 	}
 	for _, id := range webhooks {

@@ -129,7 +129,10 @@ func (s *Service) RotateSecret(ctx context.Context, orgID, id string) (w Webhook
 func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 	defer fault.Wrap(&err, "delete event webhook %s", id)
 	return s.change(ctx, orgID, id, func(tx *store.Tx, w Webhook) error {
-		if err := deleteWebhook(ctx, tx, w.ID); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM event_deliveries WHERE webhook_id = $1`, w.ID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM event_webhooks WHERE id = $1`, w.ID); err != nil {
 			return err
 		}
 		return w.record(ctx, tx, "events.webhook.delete", audit.Detail{})
@@ -162,7 +165,8 @@ func (w Webhook) record(ctx context.Context, tx *store.Tx, action string, d audi
 // Reseal encrypts with the keyring's first key every value that another key
 // encrypted, and returns their number.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
-	all, err := lockSealed(ctx, tx)
+	rows, err := tx.Query(ctx, `SELECT `+webhookColumns+` FROM event_webhooks ORDER BY id`+tx.Dialect().ForUpdate())
+	all, err := store.All(rows, err, scanWebhook)
 	if err != nil {
 		return 0, err
 	}

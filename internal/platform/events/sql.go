@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -25,7 +26,8 @@ func (s *Service) scanOpened(row store.Row) (Webhook, error) {
 	if err != nil {
 		return w, err
 	}
-	return s.open(w)
+	err = s.Seal.OpenRow(w.sealedRow())
+	return w, err
 }
 
 func splitTypes(text string) (types []Type) {
@@ -60,14 +62,6 @@ func updateWebhook(ctx context.Context, q store.Querier, w Webhook) error {
 	return err
 }
 
-func deleteWebhook(ctx context.Context, tx *store.Tx, id string) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM event_deliveries WHERE webhook_id = $1`, id); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, `DELETE FROM event_webhooks WHERE id = $1`, id)
-	return err
-}
-
 func (s *Service) webhookByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Webhook, error) {
 	rows, err := q.Query(ctx, `SELECT `+webhookColumns+` FROM event_webhooks WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Event webhook", s.scanOpened)
@@ -77,12 +71,6 @@ func (s *Service) listed() store.List[Webhook] {
 	return store.List[Webhook]{
 		Columns: webhookColumns, From: `FROM event_webhooks WHERE org_id = $1`, Order: `id DESC`, Scan: s.scanOpened,
 	}
-}
-
-// lockSealed returns all webhooks as they are stored.
-func lockSealed(ctx context.Context, tx *store.Tx) ([]Webhook, error) {
-	rows, err := tx.Query(ctx, `SELECT `+webhookColumns+` FROM event_webhooks ORDER BY id`+tx.Dialect().ForUpdate())
-	return store.All(rows, err, scanWebhook)
 }
 
 // subscribers returns the ids of the webhooks that want events of a type. An
@@ -111,12 +99,6 @@ func scanRecord(row store.Row) (r record, err error) {
 	return r, err
 }
 
-func insertRecord(ctx context.Context, q store.Querier, r record) error {
-	_, err := q.Exec(ctx, `INSERT INTO event_records (`+recordColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`,
-		r.ID, r.OrgID, r.Type, r.Path, string(r.Data), store.Micros(r.OccurredAt))
-	return err
-}
-
 func recordByID(ctx context.Context, q store.Querier, orgID, id string) (record, error) {
 	rows, err := q.Query(ctx, `SELECT `+recordColumns+` FROM event_records WHERE org_id = $1 AND id = $2`, orgID, id)
 	return store.One(rows, err, "Event", scanRecord)
@@ -132,5 +114,12 @@ func lockUnqueued(ctx context.Context, tx *store.Tx, limit int) ([]Delivery, err
 	return store.All(rows, err, func(row store.Row) (d Delivery, err error) {
 		err = row.Scan(&d.ID, &d.OrgID)
 		return d, err
+	})
+}
+
+// Check finds events that do not arrive.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "events", []invariants.Rule{
+		deliveries.Waiting("events that were not sent for an hour"),
 	})
 }

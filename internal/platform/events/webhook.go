@@ -67,15 +67,6 @@ func typeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// target is where a message is sent, with the secrets that sign at that time.
-func (w Webhook) target(now time.Time) notify.Target {
-	t := notify.Target{Channel: notify.Webhook, Address: w.URL, Secrets: []string{w.Secret}}
-	if w.OldSecret != nil && w.OldSecretUntil != nil && now.Before(*w.OldSecretUntil) {
-		t.Secrets = append(t.Secrets, *w.OldSecret)
-	}
-	return t
-}
-
 // sealed returns the webhook with its URL and secrets encrypted, as they are stored.
 func (s *Service) sealed(w Webhook) Webhook {
 	if w.OldSecret != nil {
@@ -84,12 +75,6 @@ func (s *Service) sealed(w Webhook) Webhook {
 	}
 	s.Seal.SealRow(w.sealedRow())
 	return w
-}
-
-// open decrypts the URL and the secrets of a stored webhook.
-func (s *Service) open(w Webhook) (Webhook, error) {
-	err := s.Seal.OpenRow(w.sealedRow())
-	return w, err
 }
 
 func (w *Webhook) sealedRow() seal.Row {

@@ -20,6 +20,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -371,8 +372,12 @@ func (a *API) operation(r Route) *huma.Operation {
 	if r.Errors != nil {
 		middlewares = slices.Insert(middlewares, 0, r.Errors.middleware)
 	}
+	// The id joins method and path, e.g. "get-api-v1-me".
+	words := strings.FieldsFunc(r.Method+" "+r.Path, func(c rune) bool {
+		return strings.ContainsRune(" /{}._", c)
+	})
 	return &huma.Operation{
-		OperationID: operationID(r),
+		OperationID: strings.ToLower(strings.Join(words, "-")),
 		Method:      r.Method,
 		Path:        r.Path,
 		Summary:     r.Summary,

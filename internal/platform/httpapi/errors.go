@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
@@ -82,7 +83,17 @@ func validation(issues []fault.Issue) *errorBody {
 func (a *API) errorBody(ctx context.Context, err error) *errorBody {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || e.Kind == fault.Internal {
-		return a.internal(ctx, err)
+		id := RequestID(ctx)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			a.log.DebugContext(ctx, "the client went away", "request_id", id)
+			return structured(http.StatusServiceUnavailable, "The request was cancelled; request "+id)
+		}
+		a.log.ErrorContext(ctx, "request failed", "request_id", id, "error", err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return structured(http.StatusGatewayTimeout, "This took too long; request "+id)
+		}
+		return structured(http.StatusInternalServerError, "Internal error; request "+id)
+
 	}
 	if e.Kind == fault.Malformed {
 		if len(e.Issues) == 0 {
@@ -110,19 +121,6 @@ func faultBody(ctx context.Context, e *fault.Error) *errorBody {
 		body.header.Set("WWW-Authenticate", "Bearer")
 	}
 	return body
-}
-
-func (a *API) internal(ctx context.Context, err error) *errorBody {
-	id := RequestID(ctx)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		a.log.DebugContext(ctx, "the client went away", "request_id", id)
-		return structured(http.StatusServiceUnavailable, "The request was cancelled; request "+id)
-	}
-	a.log.ErrorContext(ctx, "request failed", "request_id", id, "error", err)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return structured(http.StatusGatewayTimeout, "This took too long; request "+id)
-	}
-	return structured(http.StatusInternalServerError, "Internal error; request "+id)
 }
 
 // writeError answers with an error outside of a typed function.
@@ -200,4 +198,66 @@ func issue(detail *huma.ErrorDetail) fault.Issue {
 		return fault.Issue{Path: path, Message: "the body is not valid JSON: " + detail.Message}
 	}
 	return fault.Issue{Path: path, Message: fmt.Sprintf("%s: %s", name, detail.Message)}
+}
+
+// An ErrorFormat replaces the API's error bodies on the routes of a protocol that
+// defines its own.
+type ErrorFormat struct {
+	// Encode returns the body of an error, in the encoding that the header of the
+	// request asks for.
+	Encode func(request http.Header, status int, message string) (mediaType string, body []byte)
+	// Bodies lists what Encode returns, for the OpenAPI document.
+	Bodies []Media
+}
+
+// middleware encodes what the middleware after it, huma and the operation answer.
+func (f *ErrorFormat) middleware(ctx huma.Context, next func(huma.Context)) {
+	req, w := humago.Unwrap(ctx)
+	out := &errorRecorder{ResponseWriter: w}
+	next(humago.NewContext(ctx.Operation(), req, out))
+	if out.status == 0 {
+		return
+	}
+	mediaType, body := f.Encode(req.Header, out.status, out.message())
+	w.Header().Set("Content-Type", mediaType)
+	w.WriteHeader(out.status)
+	_, _ = w.Write(body) // the client is gone if this fails
+}
+
+// An errorRecorder keeps an error's answer back, and passes all others on.
+type errorRecorder struct {
+	http.ResponseWriter
+	status int // 0 if it is no error
+	body   bytes.Buffer
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (e *errorRecorder) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+func (e *errorRecorder) WriteHeader(status int) {
+	if status < http.StatusBadRequest {
+		e.ResponseWriter.WriteHeader(status)
+		return
+	}
+	e.status = status
+}
+
+func (e *errorRecorder) Write(p []byte) (int, error) {
+	if e.status == 0 {
+		return e.ResponseWriter.Write(p)
+	}
+	return e.body.Write(p)
+}
+
+// message is that of either of the API's error bodies.
+func (e *errorRecorder) message() string {
+	var invalid ValidationError
+	if json.Unmarshal(e.body.Bytes(), &invalid) == nil {
+		return invalid.Details.Message
+	}
+	var other StructuredError
+	if json.Unmarshal(e.body.Bytes(), &other) == nil {
+		return other.Error.Message
+	}
+	return http.StatusText(e.status)
 }

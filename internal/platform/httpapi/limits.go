@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fair"
@@ -125,7 +128,8 @@ func newLimiter(db *store.DB) limiter {
 	counts := lru.New[window, int](maxCounts)
 	commit := func(w window, calls []*fair.GroupCall[*int]) {
 		// The first client may have disconnected, but not the others.
-		now, err := countRequests(context.WithoutCancel(calls[0].Ctx), db, w, len(calls))
+		now, err := store.Returning(context.WithoutCancel(calls[0].Ctx), db, "Rate window", store.Value[int],
+			addRequests, w.subject, w.start, w.end, len(calls))
 		if err == nil {
 			counts.Put(w, now, 1)
 		}
@@ -182,7 +186,8 @@ func CountInTx(ctx context.Context, tx *store.Tx, requests ...context.Context) e
 	oldestFirst := func(a, b window) int { return cmp.Compare(a.start, b.start) } // one lock order prevents deadlocks
 	for _, w := range slices.SortedFunc(maps.Keys(windows), oldestFirst) {
 		all := windows[w]
-		now, err := countRequestsInTx(ctx, tx, w, len(all))
+		rows, err := tx.Query(ctx, addRequests, w.subject, w.start, w.end, len(all))
+		now, err := store.One(rows, err, "Rate window", store.Value[int])
 		if err != nil {
 			return err
 		}
@@ -219,7 +224,50 @@ func (s *requestState) settle(h http.Header, status int) {
 	_ = u.limit.answer(h, used) // the answer is known already
 }
 
-// Sweep deletes the counts of past windows. It runs on a schedule.
-func (a *API) Sweep(ctx context.Context) error {
-	return deletePastWindows(ctx, a.limiter.db, time.Now())
+// buckets are the local rate limits: a token bucket per address and route. Each
+// process counts for itself and starts anew after a restart. That is enough where
+// a limit only bounds the cost of requests, and needs no transaction.
+type buckets struct {
+	mu    sync.Mutex
+	cache *lru.Cache[bucketKey, *bucket]
+}
+
+type bucketKey struct {
+	method, path string
+	addr         netip.Addr
+}
+
+// A bucket holds the tokens, i.e. requests, that an address has left.
+type bucket struct {
+	tokens   float64
+	filledAt time.Time
+}
+
+// maxBuckets bounds the memory of all buckets: each takes some 300 bytes.
+const maxBuckets = 32 << 10
+
+// take takes a token out of the bucket of an address. Loopback addresses have no
+// limit: they are processes of this machine, or a reverse proxy that is not
+// declared as trusted, whose clients cannot be told apart.
+func (b *buckets) take(r Route, addr netip.Addr, now time.Time) count {
+	full := float64(r.Limit.Requests)
+	if addr.IsLoopback() {
+		return count{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := bucketKey{r.Method, r.Path, network(addr)}
+	bkt, ok := b.cache.Get(key)
+	if !ok {
+		bkt = &bucket{tokens: full, filledAt: now}
+		b.cache.Put(key, bkt, 1)
+	}
+	perSecond := full / r.Limit.Per.Seconds()
+	bkt.tokens, bkt.filledAt = min(full, bkt.tokens+now.Sub(bkt.filledAt).Seconds()*perSecond), now
+	if bkt.tokens < 1 {
+		return count{requests: r.Limit.Requests + 1, secondsLeft: int(math.Ceil((1 - bkt.tokens) / perSecond))}
+	}
+	bkt.tokens--
+	untilFull := math.Ceil((full - bkt.tokens) / perSecond)
+	return count{requests: r.Limit.Requests - int(bkt.tokens), secondsLeft: int(untilFull)}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"mime"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -55,3 +56,8 @@ func isJSONType(mediaType string) bool {
 	media, _, err := mime.ParseMediaType(mediaType)
 	return err == nil && (media == jsonType || strings.HasSuffix(media, "+json"))
 }
+
+// Stream is the output of an operation that writes its answer itself, e.g. a
+// download or server-sent events. Errors before the first byte are returned by the
+// operation as usual.
+type Stream func(w http.ResponseWriter, r *http.Request)

@@ -97,14 +97,6 @@ func title(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// operationID joins method and path, e.g. "get-api-v1-me".
-func operationID(r Route) string {
-	words := strings.FieldsFunc(r.Method+" "+r.Path, func(c rune) bool {
-		return strings.ContainsRune(" /{}._", c)
-	})
-	return strings.ToLower(strings.Join(words, "-"))
-}
-
 // tag groups routes by the first specific word of their path, e.g. "keys".
 func tag(p string) string {
 	for word := range strings.SplitSeq(strings.TrimPrefix(p, "/"), "/") {

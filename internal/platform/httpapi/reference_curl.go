@@ -27,7 +27,16 @@ func (r *renderer) curl(op *huma.Operation, route string) (command string, repla
 	for _, p := range op.Parameters {
 		switch {
 		case p.In == "path":
-			placeholder := strings.ToUpper(snake(p.Name))
+			// snapshotId becomes snapshot_id.
+			var b strings.Builder
+			for _, c := range p.Name {
+				if c >= 'A' && c <= 'Z' {
+					b.WriteByte('_')
+					c += 'a' - 'A'
+				}
+				b.WriteRune(c)
+			}
+			placeholder := strings.ToUpper(b.String())
 			switch {
 			case p.Name == "path":
 				placeholder = "SKILL.md"
@@ -171,16 +180,3 @@ func exampleText(value any) string {
 
 // quote makes one word of a text for a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// snake turns snapshotId into snapshot_id.
-func snake(name string) string {
-	var b strings.Builder
-	for _, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			b.WriteByte('_')
-			c += 'a' - 'A'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
-}

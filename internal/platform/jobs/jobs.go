@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
@@ -83,16 +82,6 @@ type Options struct {
 	Lease time.Duration
 }
 
-func (o Options) withDefaults() Options {
-	o.Workers = cmp.Or(o.Workers, 8)
-	o.RunWorkers = cmp.Or(o.RunWorkers, 4)
-	o.RoomWait = cmp.Or(o.RoomWait, 15*time.Second)
-	o.Drain = cmp.Or(o.Drain, 10*time.Second)
-	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
-	o.Lease = cmp.Or(o.Lease, 10*time.Second)
-	return o
-}
-
 // A Queue stores jobs and runs them. A process that never calls Run only
 // enqueues, for others to run. A Queue is safe for concurrent use once all
 // handlers and schedules are registered.
@@ -113,7 +102,13 @@ type Queue struct {
 // New returns a queue. It does not touch the database.
 func New(o Options) (_ *Queue, err error) {
 	defer fault.Wrap(&err, "job queue")
-	q := &Queue{db: o.DB, log: o.Log, options: o.withDefaults(), worker: newWorkerID(), handlers: map[string]*handler{}}
+	o.Workers = cmp.Or(o.Workers, 8)
+	o.RunWorkers = cmp.Or(o.RunWorkers, 4)
+	o.RoomWait = cmp.Or(o.RoomWait, 15*time.Second)
+	o.Drain = cmp.Or(o.Drain, 10*time.Second)
+	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
+	o.Lease = cmp.Or(o.Lease, 10*time.Second)
+	q := &Queue{db: o.DB, log: o.Log, options: o, worker: newWorkerID(), handlers: map[string]*handler{}}
 	if q.metrics, err = newMetrics(o.Metrics); err != nil {
 		return nil, err
 	}
@@ -235,3 +230,26 @@ func (q *Queue) Counts(ctx context.Context) (_ []Count, err error) {
 
 // keepDiscarded is how long discarded jobs are kept for inspection.
 const keepDiscarded = 14 * 24 * time.Hour
+
+type queueMetrics struct {
+	runs     *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*queueMetrics, error) {
+	m := &queueMetrics{
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "whetstone_job_runs_total",
+			Help: "Runs of jobs by kind and outcome; rescued ones were taken from a dead process.",
+		}, []string{"kind", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "whetstone_job_run_seconds",
+			Help:    "How long runs of jobs took.",
+			Buckets: []float64{.005, .025, .1, .5, 2.5, 10, 60, 300, 1800},
+		}, []string{"kind"}),
+	}
+	if registry == nil {
+		return m, nil
+	}
+	return m, errors.Join(registry.Register(m.runs), registry.Register(m.duration))
+}

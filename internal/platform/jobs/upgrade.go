@@ -17,14 +17,6 @@ import (
 // riverless is the first schema whose binaries keep no jobs in River's tables.
 const riverless = 170
 
-// upgrade takes over the jobs of versions before.
-func (q *Queue) upgrade(ctx context.Context) error {
-	if err := q.adopt(ctx); err != nil {
-		return err
-	}
-	return q.assignOrgs(ctx)
-}
-
 // hasRiver reports whether there is River's table.
 func (q *Queue) hasRiver(ctx context.Context, db store.Querier) (bool, error) {
 	if db.Dialect().OneWriter() {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -206,4 +208,84 @@ func hasExited(id, own string) bool {
 	}
 	defer func() { _ = process.Release() }()
 	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// Run runs jobs until the context ends. Then it drains: it claims no more,
+// gives running jobs the time of Options.Drain, cancels their context, waits
+// for them and returns nil. It is called at most once.
+func (q *Queue) Run(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "run jobs")
+	if len(q.handlers) == 0 {
+		return errors.New("no handlers are registered")
+	}
+	// The worker must be registered before it claims its first job and until it
+	// has completed its last one: others would reclaim its jobs.
+	if err := q.heartbeat(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer q.deregister(ctx)
+	if err := q.planSchedules(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	// Take over jobs that an earlier version left.
+	if err := q.adopt(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	if err := q.assignOrgs(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	// Heartbeats go on while the jobs drain.
+	heartbeats, stopHeartbeats := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopHeartbeats()
+	var wg sync.WaitGroup
+	wg.Go(func() { q.maintain(heartbeats) })
+	wg.Go(func() { q.runSchedules(ctx) })
+	q.runLanes(ctx)
+	stopHeartbeats()
+	wg.Wait()
+	return nil
+}
+
+// unlessDone is the error, unless the context's end explains it.
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// watchClock notices that the machine's clock is set back, by comparing wall
+// time with monotonic time, of which a time.Time has both. It is for SQLite, which
+// takes its time from that clock.
+func (q *Queue) watchClock(ctx context.Context) {
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(q.options.Poll):
+		}
+		now := time.Now()
+		if back := now.Sub(last) - now.Round(0).Sub(last.Round(0)); back > time.Second {
+			q.setBack(ctx, back)
+		}
+		last = now
+	}
+}
+
+// setBack moves what is due in the future by as much as the clock was set
+// back: it was planned by the clock as it was before, and would be late.
+func (q *Queue) setBack(ctx context.Context, by time.Duration) {
+	err := q.db.InTx(ctx, func(tx *store.Tx) error {
+		now := tx.Dialect().Now()
+		_, err := tx.Exec(ctx, `
+			UPDATE jobs SET run_at = run_at - $1 WHERE state = 'waiting' AND run_at > `+now, by.Microseconds())
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE job_schedules SET next_at = next_at - $1 WHERE next_at > `+now, by.Microseconds())
+		return err
+	})
+	q.log.WarnContext(ctx, "the clock was set back", "by", by, "error", err)
 }

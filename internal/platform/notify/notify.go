@@ -191,9 +191,22 @@ func (s *Sender) Send(ctx context.Context, t Target, n Notice) Result {
 	}
 	switch t.Channel {
 	case ChatA, ChatB, Webhook:
-		return s.post(ctx, t, n)
+		bodies, err := httpBodies(t.Channel, n)
+		if err != nil {
+			return failed(publicMessage(err))
+		}
+		return s.send(ctx, t, Message{ID: n.ID, Body: bodies[0], Immediate: n.Status == Test}, bodies[1:]...)
+
 	case Email:
-		return s.sendMail(ctx, t, n)
+		if !s.mail.configured() {
+			return failed(noMailServer)
+		}
+		to, err := parseMailAddress(t.Address)
+		if err != nil {
+			return failed("the address of the alert " + publicMessage(err))
+		}
+		return s.deliverMail(ctx, to, newMail(n, s.mail.from, to), t.Address)
+
 	default:
 		return failed("the channel is not known")
 	}

@@ -40,15 +40,6 @@ func (s *Sender) Post(ctx context.Context, t Target, m Message) Result {
 	return s.send(ctx, t, m)
 }
 
-// post delivers a notice by HTTP.
-func (s *Sender) post(ctx context.Context, t Target, n Notice) Result {
-	bodies, err := httpBodies(t.Channel, n)
-	if err != nil {
-		return failed(publicMessage(err))
-	}
-	return s.send(ctx, t, Message{ID: n.ID, Body: bodies[0], Immediate: n.Status == Test}, bodies[1:]...)
-}
-
 // send makes one attempt, and another one with the plain body, if there is one, when
 // the first is refused.
 func (s *Sender) send(ctx context.Context, t Target, m Message, plain ...[]byte) Result {

@@ -19,18 +19,6 @@ import (
 
 const noMailServer = "no mail server is configured: set --smtp-url and --mail-from"
 
-// sendMail delivers a notice by mail.
-func (s *Sender) sendMail(ctx context.Context, t Target, n Notice) Result {
-	if !s.mail.configured() {
-		return failed(noMailServer)
-	}
-	to, err := parseMailAddress(t.Address)
-	if err != nil {
-		return failed("the address of the alert " + publicMessage(err))
-	}
-	return s.deliverMail(ctx, to, newMail(n, s.mail.from, to), t.Address)
-}
-
 // A Mail is one that is not a notice.
 type Mail struct {
 	// ID is the same for each attempt to send this mail, as that of a Notice.
@@ -145,11 +133,28 @@ func (m *mailServer) send(ctx context.Context, to *mail.Address, msg *gomail.Msg
 		do   func() error
 	}{
 		{"greeting", func() error { return client.Hello(m.name) }},
-		{"STARTTLS", func() error { return m.startTLS(client) }},
+		{"STARTTLS", func() error {
+			if m.tlsFirst || m.plain {
+				return nil
+			}
+			if offered, _ := client.Extension("STARTTLS"); !offered {
+				return errNoTLS
+			}
+			return client.StartTLS(m.tls)
+		}},
 		{"login", func() error { return m.logIn(client) }},
 		{"sender", func() error { return client.Mail(envelope(m.from)) }},
 		{"recipient", func() error { return client.Rcpt(envelope(to)) }},
-		{"message", func() error { return transfer(client, msg) }},
+		{"message", func() error {
+			data, err := client.Data()
+			if err != nil {
+				return err
+			}
+			if _, err := msg.WriteTo(data); err != nil {
+				return err
+			}
+			return data.Close()
+		}},
 	} {
 		if err := step.do(); err != nil {
 			return &stepError{step.name, err}
@@ -174,16 +179,6 @@ func (m *mailServer) connect(ctx context.Context) (net.Conn, error) {
 	return encrypted, nil
 }
 
-func (m *mailServer) startTLS(client *smtp.Client) error {
-	if m.tlsFirst || m.plain {
-		return nil
-	}
-	if offered, _ := client.Extension("STARTTLS"); !offered {
-		return errNoTLS
-	}
-	return client.StartTLS(m.tls)
-}
-
 // logIn authenticates. The connection is encrypted here whenever there is a
 // user: mailServer.plain excludes one.
 func (m *mailServer) logIn(client *smtp.Client) error {
@@ -200,17 +195,6 @@ func (m *mailServer) logIn(client *smtp.Client) error {
 	default:
 		return errNoLogin
 	}
-}
-
-func transfer(client *smtp.Client, msg *gomail.Msg) error {
-	data, err := client.Data()
-	if err != nil {
-		return err
-	}
-	if _, err := msg.WriteTo(data); err != nil {
-		return err
-	}
-	return data.Close()
 }
 
 // envelope formats an address for MAIL and RCPT: in brackets, without a name.

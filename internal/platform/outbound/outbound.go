@@ -14,6 +14,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -182,4 +183,55 @@ func checkRequest(req *http.Request) error {
 		return fault.New(fault.Malformed, "the Host of the request is not the host of its URL")
 	}
 	return checkURL(req.URL)
+}
+
+// HTTP returns an http.Client for libraries that need one, with c's SSRF guard,
+// redirect policy and limits. Its transport returns the errors of Do, but
+// net/http wraps them in a *url.Error that names the URL: before an error is
+// shown, the *fault.Error must be unwrapped.
+func (c *Client) HTTP() *http.Client {
+	guarded := c.http
+	guarded.Transport = &transport{client: c}
+	return &guarded
+}
+
+// transport applies a Client's checks and limits to each request.
+type transport struct{ client *Client }
+
+// RoundTrip checks a request, sends it and limits the size of the response.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := checkRequest(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // as every http.RoundTripper must
+		}
+		return nil, err
+	}
+	origin := req.URL.Scheme + "://" + req.URL.Host
+	resp, err := t.client.http.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, redactError(origin, err)
+	}
+	limit := t.client.limits.MaxBody
+	resp.Body = &limitedBody{from: resp.Body, origin: origin, left: limit, limit: limit}
+	return resp, nil
+}
+
+// maxRetryAfter bounds what a server can ask for with Retry-After.
+const maxRetryAfter = 24 * time.Hour
+
+// RetryAfter reads the Retry-After header, seconds or an HTTP date, e.g. "30",
+// "0.5" or "Fri, 31 Dec 2027 23:59:59 GMT". It reports false when the server
+// sent none that can be understood. The wait is at least 0 and at most a day.
+func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		if !(seconds > 0) { // NaN is not a wait, either
+			return 0, seconds == 0
+		}
+		return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second)), true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(at.Sub(now), 0), maxRetryAfter), true
+	}
+	return 0, false
 }

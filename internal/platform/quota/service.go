@@ -37,7 +37,9 @@ type Usage struct {
 
 // Usage returns the usage of an organisation.
 func (s *Service) Usage(ctx context.Context, orgID string) (Usage, error) {
-	plan, used, err := readUsed(ctx, s.DB, orgID)
+	plan, used, err := planAndUsed(s.DB.Query(ctx, `
+		SELECT o.plan, CAST(COALESCE(SUM(b.bytes), 0) AS BIGINT)
+		FROM organisations o LEFT JOIN stored_bytes b ON b.org_id = o.id WHERE o.id = $1 GROUP BY o.plan`, orgID))
 	return s.usage(plan, used), err
 }
 
@@ -81,7 +83,12 @@ func (s *Service) Add(ctx context.Context, tx *store.Tx, orgID string, kind Kind
 	if n == 0 {
 		return nil
 	}
-	plan, used, err := addBytes(ctx, tx, orgID, kind, n)
+	plan, used, err := planAndUsed(tx.Query(ctx, `
+		INSERT INTO stored_bytes (org_id, kind, bytes) VALUES ($1, $2, $3)
+		ON CONFLICT (org_id, kind) DO UPDATE SET bytes = stored_bytes.bytes + excluded.bytes
+		RETURNING COALESCE((SELECT o.plan FROM organisations o WHERE o.id = $1), ''), bytes + (
+			SELECT CAST(COALESCE(SUM(b.bytes), 0) AS BIGINT) FROM stored_bytes b WHERE b.org_id = $1 AND b.kind <> $2)`,
+		orgID, kind, n))
 	if err != nil || n < 0 || s == nil {
 		return err
 	}

@@ -7,22 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// addBytes adds to a count and returns the organisation's plan, and what it stores then.
-func addBytes(ctx context.Context, tx *store.Tx, orgID string, kind Kind, n int64) (access.Plan, int64, error) {
-	return planAndUsed(tx.Query(ctx, `
-		INSERT INTO stored_bytes (org_id, kind, bytes) VALUES ($1, $2, $3)
-		ON CONFLICT (org_id, kind) DO UPDATE SET bytes = stored_bytes.bytes + excluded.bytes
-		RETURNING COALESCE((SELECT o.plan FROM organisations o WHERE o.id = $1), ''), bytes + (
-			SELECT CAST(COALESCE(SUM(b.bytes), 0) AS BIGINT) FROM stored_bytes b WHERE b.org_id = $1 AND b.kind <> $2)`,
-		orgID, kind, n))
-}
-
-func readUsed(ctx context.Context, q store.Querier, orgID string) (access.Plan, int64, error) {
-	return planAndUsed(q.Query(ctx, `
-		SELECT o.plan, CAST(COALESCE(SUM(b.bytes), 0) AS BIGINT)
-		FROM organisations o LEFT JOIN stored_bytes b ON b.org_id = o.id WHERE o.id = $1 GROUP BY o.plan`, orgID))
-}
-
 func planAndUsed(rows store.Rows, err error) (plan access.Plan, used int64, _ error) {
 	_, err = store.One(rows, err, "Organisation", func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(&plan, &used)

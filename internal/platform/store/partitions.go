@@ -246,7 +246,9 @@ func (db *DB) ddl(ctx context.Context, fn func(tx *Tx) error) (err error) {
 // check constraint, which is validated while others write, says that all rows are
 // before a time, so that PostgreSQL need not look at them under a lock.
 func (db *DB) convert(ctx context.Context, p partitioned, now int64) error {
-	if err := db.raiseOldest(ctx); err != nil {
+	// Binaries from before partitions no longer work with the schema.
+	_, err := db.Exec(ctx, `UPDATE schema_compat SET oldest = $1 WHERE oldest < $1 AND version >= $1`, partitionsSince)
+	if err != nil {
 		return err
 	}
 	end, err := db.constrain(ctx, p, now)

@@ -1,12 +1,15 @@
 package skills
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
@@ -93,20 +96,6 @@ func PromptHash(orgID, userID, promptID string) string {
 // DeviceHash returns the pseudonym of a user's device.
 func DeviceHash(userID, deviceID string) string { return digest(userID, "device", deviceID) }
 
-// identify fills in the hashes of sessions and the ids of offers. An offer is of a
-// day, since a session that lasts over midnight is offered the skill on both.
-func (r *Report) identify() {
-	for i := range r.Observations {
-		o := &r.Observations[i]
-		if o.SessionHash == "" {
-			o.SessionHash = SessionHash(r.UserID, o.Session)
-		}
-		if o.Offered {
-			o.ID = ID(r.OrgID, r.UserID, "offered", o.SessionHash+"\n"+o.At.UTC().Format(time.DateOnly)+"\n"+o.SkillName)
-		}
-	}
-}
-
 // digest returns 128 bits of the SHA-256 of the words. Each is prefixed with its
 // length, so that different lists have different digests.
 func digest(words ...string) string {
@@ -146,4 +135,57 @@ const secondsPerDay = 24 * 60 * 60
 // dayOf returns the UTC day of a time, counted from the epoch.
 func dayOf(t time.Time) int64 {
 	return int64(math.Floor(float64(t.Unix()) / secondsPerDay))
+}
+
+// Offers are the sessions that were offered a skill and those that used it, over
+// the last days and over the days before.
+type Offers struct {
+	Offered, Used             int64
+	OfferedBefore, UsedBefore int64
+}
+
+// Share returns how many of the sessions that were offered the skill used it.
+func (o Offers) Share() float64 { return offeredShare(o.Used, o.Offered) }
+
+// ShareBefore is Share of the days before.
+func (o Offers) ShareBefore() float64 { return offeredShare(o.UsedBefore, o.OfferedBefore) }
+
+// offeredShare is at most 1: a session may use a skill that no report says it was
+// offered.
+func offeredShare(used, offered int64) float64 {
+	if offered == 0 {
+		return 0
+	}
+	return min(1, float64(used)/float64(offered))
+}
+
+// Offers returns the offers of skills in the last days, today included, and in the
+// days before those up to allDays back, by skill.
+func (s *Service) Offers(ctx context.Context, q store.Querier, skillIDs []string, days, allDays int) (map[string]Offers, error) {
+	today := dayOf(time.Now())
+	start := today - int64(days) + 1
+	now, err := windows(ctx, q, skillIDs, start, endOfTime)
+	if err != nil {
+		return nil, err
+	}
+	before, err := windows(ctx, q, skillIDs, today-int64(allDays)+1, start)
+	all := make(map[string]Offers, len(now))
+	for _, id := range skillIDs {
+		n, b := now[id], before[id]
+		all[id] = Offers{
+			Offered: n.lastOfferedSessions, Used: n.lastTriggerSessions,
+			OfferedBefore: b.lastOfferedSessions, UsedBefore: b.lastTriggerSessions,
+		}
+	}
+	return all, err
+}
+
+// WindowCosts returns what the skills of an organisation cost over the last days,
+// by skill.
+func (s *Service) WindowCosts(ctx context.Context, orgID string, days int) (map[string]pricing.Cost, error) {
+	all, err := namesOfOrg(ctx, s.DB, orgID)
+	if err != nil {
+		return nil, err
+	}
+	return s.Costs.CostsOf(ctx, orgID, columnsOf(all, func(k skill) string { return k.ID }), dayOf(time.Now())-int64(days)+1)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -35,7 +36,17 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report, follow fu
 	// An empty report does not take the user's lock: most batches of telemetry name
 	// no skill.
 	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded)+len(r.Withdrawn) > 0 {
-		in.report.identify()
+		// Offers are per day: a session that lasts past midnight is offered the skill on both days.
+		for i := range in.report.Observations {
+			o := &in.report.Observations[i]
+			if o.SessionHash == "" {
+				o.SessionHash = SessionHash(in.report.UserID, o.Session)
+			}
+			if o.Offered {
+				o.ID = ID(in.report.OrgID, in.report.UserID, "offered",
+					o.SessionHash+"\n"+o.At.UTC().Format(time.DateOnly)+"\n"+o.SkillName)
+			}
+		}
 		if err := in.loadKnown(ctx); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package skills
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -169,4 +170,125 @@ func targets(c *dayCount) []any {
 		all = append(all, p)
 	}
 	return all
+}
+
+// A Session is one of a user in which a skill was observed, graded or paid for.
+type Session struct {
+	SkillID string
+	Hash    string // the session's pseudonym, see SessionHash
+}
+
+// SessionPairs are sessions as pairs of columns. The dialects' Pairs and ByPair take
+// them.
+func SessionPairs(sessions []Session) [][2]string {
+	pairs := make([][2]string, len(sessions))
+	for i, s := range sessions {
+		pairs[i] = [2]string{s.SkillID, s.Hash}
+	}
+	return pairs
+}
+
+// lastActivated returns the version that each session activated last, by time; "" if no version
+// is known of any activation. Sessions without an activation are not in it. The
+// second subquery tells "activated at an unknown version" from "not activated": only
+// the latter may be attributed to the version that was current.
+func lastActivated(ctx context.Context, q store.Querier, sessions []Session) (map[Session]string, error) {
+	versions := map[Session]string{}
+	if len(sessions) == 0 {
+		return versions, nil
+	}
+	pairs, list := q.Dialect().Pairs("$1", SessionPairs(sessions))
+	rows, err := q.Query(ctx, `SELECT a, b, version_id FROM (
+		SELECT pairs.a, pairs.b, COALESCE((
+			SELECT o.version_id FROM skill_observations o
+			WHERE o.skill_id = pairs.a AND o.session_hash = pairs.b AND o.triggered AND o.weight > 0 AND o.version_id IS NOT NULL
+			ORDER BY o.occurred_at DESC, o.version_id DESC LIMIT 1
+		), (
+			SELECT '' FROM skill_observations o
+			WHERE o.skill_id = pairs.a AND o.session_hash = pairs.b AND o.triggered AND o.weight > 0 LIMIT 1
+		)) AS version_id FROM `+pairs+`) AS used WHERE version_id IS NOT NULL`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var of Session
+		var version string
+		err := row.Scan(&of.SkillID, &of.Hash, &version)
+		versions[of] = version
+		return err
+	})
+	return versions, err
+}
+
+// An activation is one whose version is known. activationsAfter pages through them
+// for the backfill.
+type activation struct {
+	ID            string
+	OrgID, UserID string
+	Session       Session
+	Several       bool // its session activated another version, too
+}
+
+// activationsAfter returns the next activations in the order of their ids. The id is
+// the cursor. Whether the session used several versions is computed for the page
+// only, which is why the page is a subquery.
+func activationsAfter(ctx context.Context, q store.Querier, id string, limit int) ([]activation, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, org_id, user_id, skill_id, session_hash, EXISTS (
+			SELECT 1 FROM skill_observations o
+			WHERE o.skill_id = page.skill_id AND o.session_hash = page.session_hash AND o.triggered
+			AND o.version_id <> page.version_id
+		) FROM (
+			SELECT id, org_id, user_id, skill_id, session_hash, version_id FROM skill_observations
+			WHERE id > $1 AND triggered AND version_id IS NOT NULL AND session_hash <> '' ORDER BY id LIMIT $2
+		) AS page ORDER BY id`, id, limit)
+	return store.All(rows, err, func(row store.Row) (a activation, err error) {
+		err = row.Scan(&a.ID, &a.OrgID, &a.UserID, &a.Session.SkillID, &a.Session.Hash, &a.Several)
+		return a, err
+	})
+}
+
+// PromptStats is the outcomes of one prompt in the sessions of a skill. The prompt
+// itself is unknown here, only its pseudonym: content is stored elsewhere, if at
+// all, and may have expired.
+type PromptStats struct {
+	PromptHash   string // see skills.PromptHash
+	Checks       int    // how often the skill was considered for it
+	Missed       int    // of those, how often it was not activated
+	Graded       int    // how often it was activated in a graded session
+	Failed       int    // of those, how often the session failed
+	LastMissedAt *time.Time
+	LastFailedAt *time.Time
+	Mode         string // how the skill was called, or ""
+}
+
+// PromptStatsOf returns the outcomes of the prompts in a skill's newest observations, the
+// newest prompt first. A graded session failed if its pass rate is below one half.
+// The limit on observations bounds the query for skills with millions of them. As
+// everywhere, of several gradings of a session only those with the highest basis
+// count.
+func PromptStatsOf(ctx context.Context, q store.Querier, orgID, skillID string, observations int) ([]PromptStats, error) {
+	rows, err := q.Query(ctx, `
+		SELECT o.prompt_hash, COUNT(*), COUNT(*) FILTER (WHERE NOT o.triggered),
+			MAX(o.occurred_at) FILTER (WHERE NOT o.triggered),
+			COUNT(g.pass_rate) FILTER (WHERE o.triggered),
+			COUNT(g.pass_rate) FILTER (WHERE o.triggered AND g.pass_rate < 500000000),
+			MAX(g.graded_at) FILTER (WHERE o.triggered AND g.pass_rate < 500000000),
+			COALESCE(MAX(o.mode), '')
+		FROM (
+			SELECT prompt_hash, session_hash, triggered, occurred_at, mode FROM skill_observations
+			WHERE org_id = $1 AND skill_id = $2 AND is_check AND prompt_hash IS NOT NULL
+			ORDER BY occurred_at DESC LIMIT $3
+		) o
+		LEFT JOIN (
+			SELECT session_hash, AVG(pass_rate) AS pass_rate, MAX(graded_at) AS graded_at FROM (
+				SELECT session_hash, pass_rate, graded_at,
+				RANK() OVER (PARTITION BY session_hash ORDER BY CASE COALESCE(basis, 'pushed')
+					WHEN 'person' THEN 1 WHEN 'pushed' THEN 2 WHEN 'judge' THEN 3 ELSE 4 END) AS place
+				FROM skill_gradings WHERE skill_id = $2 AND org_id = $1 AND pass_rate IS NOT NULL
+			) AS ranked WHERE place = 1 GROUP BY session_hash
+		) g ON g.session_hash = o.session_hash
+		GROUP BY o.prompt_hash ORDER BY MAX(o.occurred_at) DESC, o.prompt_hash`, orgID, skillID, observations)
+	return store.All(rows, err, func(row store.Row) (p PromptStats, err error) {
+		err = row.Scan(&p.PromptHash, &p.Checks, &p.Missed, store.NullTime(&p.LastMissedAt),
+			&p.Graded, &p.Failed, store.NullTime(&p.LastFailedAt), &p.Mode)
+		return p, err
+	})
 }

@@ -11,10 +11,13 @@ package skills
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
 // MaxName is the longest name of a skill, in bytes.
@@ -75,4 +78,138 @@ func ResolveUnconfirmed(ctx context.Context, tx *store.Tx, orgID string, names [
 		ids[name] = k.countsFor
 	}
 	return ids, err
+}
+
+// resolveAliases finds the canonical id of every observation of the report, and
+// stores its new aliases. It deduplicates across producers: two that report the
+// same tool call under different ids share an alias, and so one observation,
+// whichever arrives first. Ids that became aliases are returned in retired: an
+// observation may be stored under them.
+func (in *ingestion) resolveAliases(ctx context.Context) (retired []string, err error) {
+	var names []string
+	for _, o := range in.report.Observations {
+		names = append(append(names, o.ID), o.Aliases...)
+		if o.Claim != "" {
+			names = append(names, o.Claim)
+		}
+	}
+	known, err := aliasesOf(ctx, in.tx, names)
+	if err != nil {
+		return nil, err
+	}
+	in.canonical = map[string]string{}
+	fresh := map[string]string{}
+	learn := func(name, id string) bool {
+		if _, ok := known[name]; ok {
+			return false
+		}
+		known[name], fresh[name] = id, id
+		return true
+	}
+	for _, o := range in.report.Observations {
+		aliases := o.Aliases
+		if o.Claim != "" && !learn(o.Claim, o.ID) && known[o.Claim] != o.ID {
+			aliases = nil
+		}
+		id := o.ID
+		for _, name := range append([]string{o.ID}, aliases...) {
+			if found, ok := known[name]; ok {
+				id = found
+				break
+			}
+		}
+		in.canonical[o.ID] = id
+		for _, name := range aliases {
+			learn(name, id)
+		}
+		if id != o.ID && learn(o.ID, id) {
+			retired = append(retired, o.ID)
+		}
+	}
+	return retired, insertAliases(ctx, in.tx, fresh)
+}
+
+// A Summary is a skill's status with the figures that it is derived from.
+type Summary struct {
+	ID, Name         string
+	Status           Status
+	PassRate         *float64
+	PassRateInterval *[2]float64
+	GradedSessions   int64
+	Bases            basis.Rates // of PassRate
+}
+
+// Summaries returns a summary of all listed skills of an organisation, by name, without
+// their Bases. It reads less than List, for pages that show all skills at once.
+func (s *Service) Summaries(ctx context.Context, orgID string) ([]Summary, error) {
+	found, err := namesOfOrg(ctx, s.DB, orgID)
+	if err != nil {
+		return nil, err
+	}
+	graded, err := s.graded(ctx, orgID, found)
+	return columnsOf(graded, func(p Performance) Summary {
+		return Summary{p.ID, p.Name, p.Status, p.PassRate, p.PassRateInterval, p.GradedSessions, basis.Rates{}}
+	}), err
+}
+
+// AddBases reads what the pass rates of summaries rest on.
+func (s *Service) AddBases(ctx context.Context, of []Summary) error {
+	now, err := windows(ctx, s.DB, columnsOf(of, func(k Summary) string { return k.ID }), s.start(), endOfTime)
+	for i, k := range of {
+		of[i].Bases = now[k.ID].rates()
+	}
+	return err
+}
+
+// start is the first day of the window.
+func (s *Service) start() int64 { return dayOf(time.Now()) - int64(s.Window) + 1 }
+
+// graded returns what grades tell of the performance of skills of an organisation,
+// without the Bases, which take as long to read.
+func (s *Service) graded(ctx context.Context, orgID string, found []skill) ([]Performance, error) {
+	sums, err := gradesOfOrg(ctx, s.DB, orgID, s.start()-int64(s.Window), s.start())
+	return columnsOf(found, func(k skill) Performance { return newPerformance(k, sums[k.ID].now, sums[k.ID].before) }), err
+}
+
+// Costs knows what the model requests of skills cost. The package costs, above this one, implements it.
+type Costs interface {
+	// CostsOf returns the costs from a day on of those skills or versions that have
+	// a request.
+	CostsOf(ctx context.Context, orgID string, subjects []string, since int64) (map[string]pricing.Cost, error)
+	// Follow is called in the transaction that moves observations or gradings of
+	// sessions: their costs follow.
+	Follow(ctx context.Context, tx *store.Tx, orgID string, sessions []Session) error
+	// Move attributes the requests that count for a skill anew.
+	Move(ctx context.Context, orgID, skillID string) error
+}
+
+// addCosts sets the costs of the skills of a page.
+func (s *Service) addCosts(ctx context.Context, orgID string, page []Performance) error {
+	if s.Costs == nil || len(page) == 0 {
+		return nil
+	}
+	ids := columnsOf(page, func(p Performance) string { return p.ID })
+	costs, err := s.Costs.CostsOf(ctx, orgID, ids, s.start())
+	for i, p := range page {
+		if c, ok := costs[p.ID]; ok {
+			page[i].Cost, page[i].CostPerUse = &c, c.PerUseP50
+		}
+	}
+	return err
+}
+
+// QualityWithCost is Quality with what the requests of the versions, which are of
+// one organisation, cost over all time.
+func (s *Service) QualityWithCost(ctx context.Context, orgID string, versionIDs []string) (map[string]Quality, error) {
+	all, err := s.Quality(ctx, s.DB, versionIDs)
+	if err != nil || s.Costs == nil || len(versionIDs) == 0 {
+		return all, err
+	}
+	costs, err := s.Costs.CostsOf(ctx, orgID, versionIDs, -endOfTime)
+	for id, c := range costs {
+		q := all[id]
+		q.Cost = &c
+		all[id] = q
+	}
+	return all, err
 }

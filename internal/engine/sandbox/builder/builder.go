@@ -10,7 +10,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
@@ -63,11 +62,6 @@ type Receiver func(c Config, files io.Reader) error
 type Failed struct{ Reason, Output string }
 
 func (f *Failed) Error() string { return f.Reason }
-
-func errMissing(err error) error {
-	return fault.New(fault.Unavailable,
-		"there is no buildah on this machine, which builds images; install it: apt-get install buildah").Because(err)
-}
 
 // parseConfig parses the output of `buildah inspect`.
 func parseConfig(output []byte) (Config, error) {

@@ -191,7 +191,8 @@ func deliver(stdout io.Reader, receive Receiver) error {
 func (b *Builder) find() (string, error) {
 	program, err := exec.LookPath(cmp.Or(b.Program, "buildah"))
 	if err != nil {
-		return "", errMissing(err)
+		return "", fault.New(fault.Unavailable,
+			"there is no buildah on this machine, which builds images; install it: apt-get install buildah").Because(err)
 	}
 	return program, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -66,20 +65,4 @@ func (r *Refusals) first(keyID string) bool {
 	}
 	r.last[keyID] = time.Now()
 	return true
-}
-
-// record writes to the audit log, unless another replica has done so within
-// refusalInterval. The database decides between replicas.
-func (u Use) record(ctx context.Context) error {
-	return u.DB.InTx(ctx, func(tx *store.Tx) error {
-		first, err := markRefused(ctx, tx, u.Caller, store.Now())
-		if err != nil || !first {
-			return err
-		}
-		return audit.Record(access.With(ctx, u.Caller), tx, audit.Entry{
-			OrgID: u.Caller.OrgID, Action: "auth.key.refuse",
-			Target: audit.Target{Kind: "key", ID: u.Caller.KeyID, Name: u.KeyName},
-			Detail: audit.Detail{"address": httpapi.ClientAddr(ctx).String()},
-		})
-	})
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -41,11 +43,24 @@ func CountViolating(ctx context.Context, q store.Querier, orgID string, p Policy
 		orgID, store.Micros(store.Now()), p.MaxDays != nil, life.Microseconds(), p.RequireAllowedIPs)
 }
 
-// markRefused reports whether the key was not marked within refusalInterval.
-func markRefused(ctx context.Context, tx *store.Tx, c access.Caller, now time.Time) (bool, error) {
-	n, err := tx.Exec(ctx, `
-		UPDATE api_keys SET refused_at = $3
-		WHERE org_id = $1 AND id = $2 AND (refused_at IS NULL OR refused_at <= $4)`,
-		c.OrgID, c.KeyID, store.Micros(now), store.Micros(now.Add(-refusalInterval)))
-	return n == 1, err
+// record writes to the audit log, unless another replica has done so within
+
+// refusalInterval. The database decides between replicas.
+func (u Use) record(ctx context.Context) error {
+	return u.DB.InTx(ctx, func(tx *store.Tx) error {
+		// One record per key and refusalInterval, on all replicas together.
+		now := store.Now()
+		n, err := tx.Exec(ctx, `
+			UPDATE api_keys SET refused_at = $3
+			WHERE org_id = $1 AND id = $2 AND (refused_at IS NULL OR refused_at <= $4)`,
+			u.Caller.OrgID, u.Caller.KeyID, store.Micros(now), store.Micros(now.Add(-refusalInterval)))
+		if err != nil || n == 0 {
+			return err
+		}
+		return audit.Record(access.With(ctx, u.Caller), tx, audit.Entry{
+			OrgID: u.Caller.OrgID, Action: "auth.key.refuse",
+			Target: audit.Target{Kind: "key", ID: u.Caller.KeyID, Name: u.KeyName},
+			Detail: audit.Detail{"address": httpapi.ClientAddr(ctx).String()},
+		})
+	})
 }

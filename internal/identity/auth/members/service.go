@@ -266,7 +266,16 @@ func (s *Service) Accept(ctx context.Context, a Acceptance) (j Joined, err error
 		if taken, err := take(ctx, tx, o.ID, store.Now()); err != nil {
 			return err
 		} else if !taken {
-			return o.lost(ctx, tx)
+			// It was pending a moment ago: find out what happened since.
+			now, err := invitationByID(ctx, tx, o.OrgID, o.ID, "")
+			if err != nil {
+				return err
+			}
+			if err := now.refusal(); err != nil {
+				return err
+			}
+			return fault.New(fault.Conflict, "This invitation was used already: a link works once; ask for a new one")
+
 		}
 		u, k, raw, err := auth.Join(ctx, tx, auth.Joiner{
 			NewUser: auth.NewUser{OrgID: o.OrgID, Email: email, Name: strings.TrimSpace(a.Name), Role: o.Role},
@@ -314,16 +323,4 @@ func (o Offer) checkInviter(ctx context.Context, tx *store.Tx) error {
 			o.Role)
 	}
 	return err
-}
-
-// lost says why an invitation that was pending a moment ago could not be taken.
-func (o Offer) lost(ctx context.Context, tx *store.Tx) error {
-	now, err := invitationByID(ctx, tx, o.OrgID, o.ID, "")
-	if err != nil {
-		return err
-	}
-	if err := now.refusal(); err != nil {
-		return err
-	}
-	return fault.New(fault.Conflict, "This invitation was used already: a link works once; ask for a new one")
 }

@@ -390,7 +390,14 @@ func (ro *roster) save(ctx context.Context, tx *store.Tx, before []string) (move
 			return 0, refuse(invalidValue, "members: no user has the id %s", id)
 		}
 	}
-	if err := addMembers(ctx, tx, ro.Group, came); err != nil {
+	orgs, groups := make([]string, len(came)), make([]string, len(came))
+	for i := range came {
+		orgs[i], groups[i] = ro.Group.OrgID, ro.Group.ID
+	}
+	_, err = store.Bulk{Table: "scim_group_members", Columns: []store.Column{
+		store.Col("org_id", orgs), store.Col("group_id", groups), store.Col("member_id", came),
+	}}.Insert(ctx, tx)
+	if err != nil {
 		return 0, err
 	}
 	if err := removeMembers(ctx, tx, ro.Group, left); err != nil {

@@ -97,17 +97,6 @@ type Page struct {
 	store.Page
 }
 
-// List returns a page of an organisation's service accounts, oldest first, and their
-// number.
-func (s *Service) List(ctx context.Context, orgID string, p Page) ([]Account, int, error) {
-	total, err := countAccounts(ctx, s.DB, orgID, p.Deleted)
-	if err != nil {
-		return nil, 0, err
-	}
-	all, err := accountsOfOrg(ctx, s.DB, orgID, p)
-	return all, total, err
-}
-
 // A Change is what to change of a service account; "" leaves it.
 type Change struct {
 	Name string

@@ -63,9 +63,16 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Account, error) {
 	return store.One(rows, err, "Service account", scan)
 }
 
-func countAccounts(ctx context.Context, q store.Querier, orgID string, deleted bool) (int, error) {
-	return store.Count(ctx, q, `
-		FROM users WHERE org_id = $1 AND kind = 'service' AND (removed_at IS NOT NULL) = $2`, orgID, deleted)
+// List returns a page of an organisation's service accounts, oldest first, and their
+// number.
+func (s *Service) List(ctx context.Context, orgID string, p Page) ([]Account, int, error) {
+	total, err := store.Count(ctx, s.DB, `
+		FROM users WHERE org_id = $1 AND kind = 'service' AND (removed_at IS NOT NULL) = $2`, orgID, p.Deleted)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := accountsOfOrg(ctx, s.DB, orgID, p)
+	return all, total, err
 }
 
 func scan(row store.Row) (a Account, err error) {

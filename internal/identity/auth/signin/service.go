@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"regexp"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
@@ -134,8 +133,15 @@ func (s *Service) Finish(ctx context.Context, c Callback) (w Welcome, err error)
 	if !fresh {
 		return w, fault.New(fault.Denied, "This sign-in was used already; start again")
 	}
-	if err := refusal(p, c.Query); err != nil {
-		return w, err
+	// The provider's description of an error is not shown: anybody can write one into a
+	// link. For the same reason the error code is limited to a few letters.
+	switch code := c.Query.Get("error"); {
+	case code == "access_denied":
+		return w, fault.New(fault.Denied, "%s did not let you in, or you cancelled; start again, or ask its administrator for access", p.Title())
+	case errorCode.MatchString(code):
+		return w, fault.New(fault.Denied, "%s refused the sign-in: %s; start again, or tell the operator", p.Title(), code)
+	case code != "" || c.Query.Get("code") == "" || len(c.Query.Get("code")) > maxCode:
+		return w, fault.New(fault.Denied, "The answer of %s is not complete; start again", p.Title())
 	}
 	who, err := s.identify(ctx, p, a.Flow, oidc.Answer{Code: c.Query.Get("code"), Issuer: c.Query.Get("iss")})
 	// The attempt was a link and not a sign-in: nobody is signed in by it, and a failure isn't a
@@ -165,20 +171,6 @@ var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // maxCode is the longest code in bytes.
 const maxCode = 4 << 10
-
-// refusal is what the provider refused. Its description is not shown: anybody can write
-// one into a link. The error code is limited to a few letters, too.
-func refusal(p Provider, query url.Values) error {
-	switch code := query.Get("error"); {
-	case code == "access_denied":
-		return fault.New(fault.Denied, "%s did not let you in, or you cancelled; start again, or ask its administrator for access", p.Title())
-	case errorCode.MatchString(code):
-		return fault.New(fault.Denied, "%s refused the sign-in: %s; start again, or tell the operator", p.Title(), code)
-	case code != "" || query.Get("code") == "" || len(query.Get("code")) > maxCode:
-		return fault.New(fault.Denied, "The answer of %s is not complete; start again", p.Title())
-	}
-	return nil
-}
 
 // identify exchanges the code and reads what the provider says about the person, who has
 // no subject if it says nothing that can be believed.
@@ -381,9 +373,4 @@ func (s *Service) LogoutURL(ctx context.Context, name string) string {
 	query.Set("post_logout_redirect_uri", s.PublicURL+"/login")
 	u.RawQuery = query.Encode()
 	return u.String()
-}
-
-// Sweep deletes what was used and has expired. It runs on a schedule.
-func (s *Service) Sweep(ctx context.Context) error {
-	return deleteUsed(ctx, s.DB, store.Now().Add(-time.Hour)) // clocks differ
 }

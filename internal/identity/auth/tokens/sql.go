@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -87,9 +88,16 @@ func (k Kind) touch(ctx context.Context, q store.Querier, id string, at, before 
 	return err
 }
 
-func (k Kind) remove(ctx context.Context, tx *store.Tx, orgID, id string) (Token, error) {
-	rows, err := tx.Query(ctx, `DELETE FROM `+k.Table+` WHERE org_id = $1 AND id = $2 RETURNING `+k.columns(), orgID, id)
-	return store.One(rows, err, k.title(), scan)
+// Delete ends a token at once. What was done with it stays.
+func (s *Service) Delete(ctx context.Context, orgID, id string) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		rows, err := tx.Query(ctx, `DELETE FROM `+s.Kind.Table+` WHERE org_id = $1 AND id = $2 RETURNING `+s.Kind.columns(), orgID, id)
+		t, err := store.One(rows, err, s.Kind.title(), scan)
+		if err != nil {
+			return err
+		}
+		return s.record(ctx, tx, t, s.Kind.DeletedAs, audit.Detail{})
+	})
 }
 
 func (k Kind) deleteExpired(ctx context.Context, q store.Querier, orgID string, before time.Time) error {

@@ -193,17 +193,6 @@ func (s *Service) Rotate(
 	return fresh, raw, old, err
 }
 
-// Delete ends a token at once. What was done with it stays.
-func (s *Service) Delete(ctx context.Context, orgID, id string) error {
-	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		t, err := s.Kind.remove(ctx, tx, orgID, id)
-		if err != nil {
-			return err
-		}
-		return s.record(ctx, tx, t, s.Kind.DeletedAs, audit.Detail{})
-	})
-}
-
 func (s *Service) record(ctx context.Context, tx *store.Tx, t Token, action string, d audit.Detail) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: t.OrgID, Action: action, Target: audit.Target{Kind: s.Kind.Target, ID: t.ID, Name: t.Name}, Detail: d,

@@ -16,7 +16,6 @@ type matcher struct {
 // A keywordSet holds the numbers of up to 128 lists.
 type keywordSet [2]uint64
 
-func (s *keywordSet) put(n int)                    { s[n/64] |= 1 << (n % 64) }
 func (s keywordSet) empty() bool                   { return s[0]|s[1] == 0 }
 func (s keywordSet) union(t keywordSet) keywordSet { return keywordSet{s[0] | t[0], s[1] | t[1]} }
 
@@ -31,7 +30,17 @@ func newMatcher(keywords [][]string) *matcher {
 	m.addState()
 	for n, list := range keywords {
 		for _, word := range list {
-			m.hits[m.insert(word)].put(n)
+			// Walk the trie along the keyword, adding the states that are missing.
+			at := uint16(0)
+			for i := range len(word) {
+				step := int(at)*m.classes + int(m.class[word[i]])
+				if m.next[step] == 0 {
+					to := m.addState()
+					m.next[step] = to
+				}
+				at = m.next[step]
+			}
+			m.hits[at][n/64] |= 1 << (n % 64)
 		}
 	}
 	m.connect()
@@ -57,20 +66,6 @@ func (m *matcher) addState() uint16 {
 	m.next = append(m.next, make([]uint16, m.classes)...)
 	m.hits = append(m.hits, keywordSet{})
 	return uint16(len(m.hits) - 1) // keywords are few
-}
-
-// insert adds a keyword to the trie and returns its last state.
-func (m *matcher) insert(word string) uint16 {
-	at := uint16(0)
-	for i := range len(word) {
-		step := int(at)*m.classes + int(m.class[word[i]])
-		if m.next[step] == 0 {
-			to := m.addState()
-			m.next[step] = to
-		}
-		at = m.next[step]
-	}
-	return at
 }
 
 // connect adds the failure links, which turn the trie into an automaton: where a

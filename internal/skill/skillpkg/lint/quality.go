@@ -52,21 +52,8 @@ func (c *check) checkDescription() {
 	if n := len(strings.Fields(description)); n > maxDescriptionWords {
 		c.spec("qual.description.too_wordy", line, "The description has %d words; %d are plenty.", n, maxDescriptionWords)
 	}
-	if !mostlyLatin(description) {
-		return // the other rules are for English only
-	}
-	if len(contentWords(description)) < minContentWords {
-		c.spec("qual.description.too_generic", line, "")
-		return
-	}
-	if !whenCue.MatchString(description) {
-		c.spec("qual.description.no_when", line, "")
-	}
-}
-
-func mostlyLatin(s string) bool {
 	letters, latin := 0, 0
-	for _, r := range s {
+	for _, r := range description {
 		if unicode.IsLetter(r) {
 			letters++
 			if unicode.Is(unicode.Latin, r) {
@@ -74,7 +61,25 @@ func mostlyLatin(s string) bool {
 			}
 		}
 	}
-	return latin*2 > letters
+	if latin*2 <= letters {
+		return // the other rules are for English only
+	}
+	// Only distinct words that aren't stop words count.
+	words := map[string]bool{}
+	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for _, w := range strings.FieldsFunc(strings.ToLower(description), notInWord) {
+		words[w] = true
+	}
+	for _, w := range strings.Fields(emptyWords) {
+		delete(words, w)
+	}
+	if len(words) < minContentWords {
+		c.spec("qual.description.too_generic", line, "")
+		return
+	}
+	if !whenCue.MatchString(description) {
+		c.spec("qual.description.no_when", line, "")
+	}
 }
 
 // emptyWords are stop words: they fit any skill.
@@ -85,16 +90,3 @@ const emptyWords = ` a about agent ai all also an and any anything are as ask as
 	question questions request requests skill so some something stuff such task tasks that the their them these they thing
 	things this to tool tools use used useful user users uses using variety various want wants was we what when whenever
 	which will with work works you your `
-
-// contentWords returns the distinct words without stop words, in lower case.
-func contentWords(s string) map[string]bool {
-	words := map[string]bool{}
-	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), notInWord) {
-		words[w] = true
-	}
-	for _, w := range strings.Fields(emptyWords) {
-		delete(words, w)
-	}
-	return words
-}

@@ -111,20 +111,16 @@ func (s *scan) checkTags(l line, runes []rune) {
 		if start > 0 && runes[start-1] == blackFlag && run[len(run)-1] == tagLast && len(run) <= 7 {
 			continue
 		}
-		s.found.add(remark{code: "sec.unicode.tag_block", path: s.path, line: l.number, evidence: "hidden text: " +
-			decodeTags(run)})
-	}
-}
-
-// decodeTags returns the ASCII that tag characters encode.
-func decodeTags(run []rune) string {
-	var b strings.Builder
-	for _, r := range run {
-		if plain := r - tagFirst; ' ' <= plain && plain <= '~' {
-			b.WriteRune(plain)
+		// Tag characters encode ASCII: show what they hide.
+		var b strings.Builder
+		for _, r := range run {
+			if plain := r - tagFirst; ' ' <= plain && plain <= '~' {
+				b.WriteRune(plain)
+			}
 		}
+		s.found.add(remark{code: "sec.unicode.tag_block", path: s.path, line: l.number, evidence: "hidden text: " +
+			b.String()})
 	}
-	return b.String()
 }
 
 // checkBidi reports bidirectional overrides ("Trojan Source"). Outside of code

@@ -32,7 +32,10 @@ type Change struct {
 func (s *Service) Update(ctx context.Context, orgID, idOrName string, c Change) (err error) {
 	defer fault.Wrap(&err, "update skill %q", idOrName)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		k, err := lockSkill(ctx, tx, orgID, idOrName)
+		// The lock waits for reports that name the skill: they count for the skill into which
+		// it was merged when they began.
+		rows, err := tx.Query(ctx, selectSkill+tx.Dialect().ForUpdate(), orgID, idOrName)
+		k, err := store.One(rows, err, "Skill", scanSkill)
 		if err != nil {
 			return err
 		}

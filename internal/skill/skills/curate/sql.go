@@ -28,13 +28,6 @@ func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName strin
 	return store.One(rows, err, "Skill", scanSkill)
 }
 
-// lockSkill waits for the reports that name the skill: they count for the skill
-// that it was merged into when they began.
-func lockSkill(ctx context.Context, tx *store.Tx, orgID, idOrName string) (skill, error) {
-	rows, err := tx.Query(ctx, selectSkill+tx.Dialect().ForUpdate(), orgID, idOrName)
-	return store.One(rows, err, "Skill", scanSkill)
-}
-
 // targetSkill keeps the skill from being merged itself, not from being reported.
 func targetSkill(ctx context.Context, tx *store.Tx, orgID, idOrName string) (skill, error) {
 	rows, err := tx.Query(ctx, selectSkill+tx.Dialect().ForKeyShare(), orgID, idOrName)
