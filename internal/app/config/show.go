@@ -33,21 +33,18 @@ func settings(v reflect.Value) []Setting {
 			value = strings.Join(list, ",")
 		}
 		if _, formats := v.Field(i).Interface().(fmt.Stringer); v.Field(i).Kind() == reflect.Map && !formats {
-			value = joinMap(v.Field(i))
+			// Format a map like the value of a flag, sorted, with secrets redacted.
+			m := v.Field(i)
+			var all []string
+			for _, key := range m.MapKeys() {
+				all = append(all, fmt.Sprintf("%s=%s", key, m.MapIndex(key).Interface()))
+			}
+			slices.Sort(all)
+			value = strings.Join(all, ";")
 		}
 		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: value})
 	}
 	return all
-}
-
-// joinMap formats a map like the value of a flag, sorted, with secrets redacted.
-func joinMap(m reflect.Value) string {
-	var all []string
-	for _, key := range m.MapKeys() {
-		all = append(all, fmt.Sprintf("%s=%s", key, m.MapIndex(key).Interface()))
-	}
-	slices.Sort(all)
-	return strings.Join(all, ";")
 }
 
 // flagName is the name that kong gives to a field, e.g. "database-url" to

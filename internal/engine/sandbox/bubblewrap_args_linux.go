@@ -29,7 +29,12 @@ var isolationArgs = []string{
 func (b *bubblewrap) arguments(spec Spec, fd int) []string {
 	args, system, user, dir, variables := slices.Clone(isolationArgs), systemArgs(fd), "1000", home, Environment()
 	if spec.Root != nil {
-		system, user, dir = rootArgs(spec.Root, fd), "0", "/"
+		// Mount a Root in place of the machine's programs.
+		args := []string{"--bind", spec.Root.visible(), "/"}
+		for i, file := range etcFilesOf(spec.Root) {
+			args = append(args, "--perms", "0444", "--ro-bind-data", fmt.Sprint(fd+i), file.path)
+		}
+		system, user, dir = append(args, deviceArgs...), "0", "/"
 		variables["HOME"] = "/root"
 	}
 	args = append(args, "--uid", user, "--gid", user)

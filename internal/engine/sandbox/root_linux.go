@@ -99,15 +99,6 @@ func namespaced() *syscall.SysProcAttr {
 	}
 }
 
-// rootArgs mount a Root in place of the machine's programs.
-func rootArgs(root *Root, fd int) []string {
-	args := []string{"--bind", root.visible(), "/"}
-	for i, file := range etcFilesOf(root) {
-		args = append(args, "--perms", "0444", "--ro-bind-data", fmt.Sprint(fd+i), file.path)
-	}
-	return append(args, deviceArgs...)
-}
-
 // ProbeOverlay returns nil if the programs of a sandbox can have a Root with
 // Changes in a folder.
 func ProbeOverlay(ctx context.Context, dir string) (err error) {

@@ -306,10 +306,8 @@ func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, er
 		SELECT `+holderColumns+`
 		FROM api_keys k JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
 		WHERE k.hash = $1 AND o.deleted_at IS NULL`, hash)
-	return store.One(rows, err, "Key", scanHolder)
+	return store.One(rows, err, "Key", func(row store.Row) (h holder, err error) { return scanHolderAnd(row) })
 }
-
-func scanHolder(row store.Row) (h holder, err error) { return scanHolderAnd(row) }
 
 // scanHolderAnd scans a holder and the columns that follow it.
 func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
@@ -366,13 +364,11 @@ func liveSessions(ctx context.Context, q store.Querier, orgID, userID string, no
 		WHERE s.org_id = $1 AND s.user_id = $2 AND s.expires_at > $3 AND s.used_at > $4
 			AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3)
 		ORDER BY s.id DESC`, orgID, userID, store.Micros(now), store.Micros(now.Add(-SessionIdle)))
-	return store.All(rows, err, scanSession)
-}
-
-func scanSession(row store.Row) (s Session, err error) {
-	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.KeyName, &s.Browser, &s.Address,
-		store.Time(&s.CreatedAt), store.Time(&s.UsedAt), store.Time(&s.ExpiresAt))
-	return s, err
+	return store.All(rows, err, func(row store.Row) (s Session, err error) {
+		err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.KeyName, &s.Browser, &s.Address,
+			store.Time(&s.CreatedAt), store.Time(&s.UsedAt), store.Time(&s.ExpiresAt))
+		return s, err
+	})
 }
 
 func touchSession(ctx context.Context, q store.Querier, id string, at time.Time) error {
@@ -441,17 +437,15 @@ func insertDevice(ctx context.Context, q store.Querier, d deviceRow, at time.Tim
 	return err
 }
 
-func scanDevice(row store.Row) (d deviceRow, err error) {
-	err = row.Scan(&d.hash, &d.userCode, &d.clientID, &d.deviceID, &d.status, &d.orgID, &d.userID, &d.keyID,
-		store.Time(&d.expiresAt))
-	return d, err
-}
-
 func deviceByHash(ctx context.Context, q store.Querier, hash, lock string) (deviceRow, error) {
 	rows, err := q.Query(ctx, `
 		SELECT hash, user_code, client_id, device_id, status, org_id, user_id, key_id, expires_at FROM device_codes
 		WHERE hash = $1 AND (org_id IS NULL OR org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL))`+lock, hash)
-	return store.One(rows, err, "Device code", scanDevice)
+	return store.One(rows, err, "Device code", func(row store.Row) (d deviceRow, err error) {
+		err = row.Scan(&d.hash, &d.userCode, &d.clientID, &d.deviceID, &d.status, &d.orgID, &d.userID, &d.keyID,
+			store.Time(&d.expiresAt))
+		return d, err
+	})
 }
 
 func setDeviceStatus(ctx context.Context, tx *store.Tx, hash string, status DeviceStatus) error {

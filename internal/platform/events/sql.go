@@ -92,16 +92,14 @@ func subscribers(ctx context.Context, q store.Querier, orgID string, t Type) (id
 
 const recordColumns = `id, org_id, type, path, data, occurred_at`
 
-func scanRecord(row store.Row) (r record, err error) {
-	var data string
-	err = row.Scan(&r.ID, &r.OrgID, &r.Type, &r.Path, &data, store.Time(&r.OccurredAt))
-	r.Data = []byte(data)
-	return r, err
-}
-
 func recordByID(ctx context.Context, q store.Querier, orgID, id string) (record, error) {
 	rows, err := q.Query(ctx, `SELECT `+recordColumns+` FROM event_records WHERE org_id = $1 AND id = $2`, orgID, id)
-	return store.One(rows, err, "Event", scanRecord)
+	return store.One(rows, err, "Event", func(row store.Row) (r record, err error) {
+		var data string
+		err = row.Scan(&r.ID, &r.OrgID, &r.Type, &r.Path, &data, store.Time(&r.OccurredAt))
+		r.Data = []byte(data)
+		return r, err
+	})
 }
 
 // lockUnqueued marks deliveries without a job as queued, and returns their ids and
