@@ -21,7 +21,7 @@ const (
 )
 
 // A Listing has the current versions of a shelf's skills, ordered by name. It is
-// shared: nobody changes it.
+// shared and immutable.
 type Listing []registry.Listed
 
 // Find returns the skill of that name.

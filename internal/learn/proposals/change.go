@@ -3,6 +3,7 @@ package proposals
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -11,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // A Patch is what a person decides about a proposal; nil leaves a part as it is.
@@ -199,7 +201,11 @@ func (p *Proposal) rewrite(ctx context.Context, c access.Caller, words *Words, v
 	if words != nil {
 		change, err := words.change(p.Target, value, p.SkillMD)
 		if err != nil {
-			return asIssue(err)
+			// A value that doesn't fit into SKILL.md is a validation error.
+			if refused, ok := errors.AsType[*skillpkg.Error](err); ok {
+				return fault.Invalid("proposed_value", "%s", refused.Error())
+			}
+			return err
 		}
 		if err := checkChange(ctx, words.SkillMD, change.SkillMD); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -193,14 +192,6 @@ func checkValue(value string) error {
 		return fault.Invalid("proposed_value", "proposed_value must be UTF-8 text without NUL")
 	}
 	return nil
-}
-
-// asIssue makes a value that does not fit into SKILL.md a validation error.
-func asIssue(err error) error {
-	if refused, ok := errors.AsType[*skillpkg.Error](err); ok {
-		return fault.Invalid("proposed_value", "%s", refused.Error())
-	}
-	return err
 }
 
 // markStale says of each proposal that awaits a decision or a change whether its

@@ -1,6 +1,5 @@
-// Package content keeps what was said in the sessions of agents, where the
-// organisation switched that on and the sender sent it on purpose. What is kept is
-// redacted, bounded and sealed. Its owner and people with the permission
+// Package content stores the text of agents' sessions, if the organisation has switched
+// that on and the sender opted in. Texts are redacted, bounded and sealed. Its owner and people with the permission
 // evidence:read can read it, and every reading is recorded in the audit log. The
 // package owns the tables evidence_settings, evidence_sessions and evidence_texts.
 package content
@@ -23,7 +22,7 @@ const (
 	Tool      Role = "tool"
 )
 
-// A Message is what was said in one event of a session.
+// A Message is the text of one event of a session.
 type Message struct {
 	Role Role      `json:"role"`
 	At   time.Time `json:"at"`
@@ -73,10 +72,10 @@ func NewText(session, eventID string, m Message) Text {
 	return t
 }
 
-// parts returns what was said in a message.
+// parts returns the texts of a message.
 func (m *Message) parts() []*string { return []*string{&m.Text, &m.Input, &m.Output} }
 
-// size is how much was said, in bytes.
+// size is the length of the texts in bytes.
 func (m *Message) size() (n int) {
 	for _, part := range m.parts() {
 		n += len(*part)

@@ -139,9 +139,8 @@ func MayRead(c access.Caller, one sessions.Session) bool {
 	return c.OrgID == one.OrgID && (c.UserID == one.UserID || c.May(access.EvidenceRead))
 }
 
-// Texts returns what was said in events of a session, by event. There is none for
-// a caller who may not read it. If there is any, the reading is recorded in the
-// audit log first.
+// Texts returns the text of a session's events, by event, or nothing if the caller may
+// not read it. If there is any, the audit log records the access first.
 func (s *Service) Texts(
 	ctx context.Context, c access.Caller, one sessions.Session, events []string,
 ) (_ map[string]string, err error) {

@@ -12,7 +12,7 @@ import (
 // texts are cut first.
 const maxTranscript = 256 << 10
 
-// Transcript returns what was said in a session, oldest first, as text for a judge.
+// Transcript returns the messages of a session, oldest first, as text for a judge.
 // The session is given by its pseudonym, see skills.SessionHash. It reports false if
 // nothing is kept of it, or the organisation has switched the keeping of content
 // off. The reading is recorded in the audit log.

@@ -235,7 +235,10 @@ func keyOf(s skills.Session) string { return skills.SessionKey(s.SkillID, s.Hash
 
 // write stores the requests that changed and adds the difference to all rollups.
 func (in *ingestion) write(ctx context.Context) error {
-	t := newTally(in.orgID)
+	t := &tally{
+		orgID: in.orgID, days: map[dayKey]*dayCount{}, buckets: map[bucketKey]*bucketCount{}, models: map[modelKey]int64{},
+		moves: map[string]*move{},
+	}
 	var fresh, changed []request
 	// Sorted: bulk statements lock rows in the order in which they are given.
 	for _, id := range slices.Sorted(maps.Keys(in.after)) {

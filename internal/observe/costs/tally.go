@@ -84,13 +84,6 @@ type move struct {
 	added, removed             *time.Time // the first of each
 }
 
-func newTally(orgID string) *tally {
-	return &tally{
-		orgID: orgID, days: map[dayKey]*dayCount{}, buckets: map[bucketKey]*bucketCount{}, models: map[modelKey]int64{},
-		moves: map[string]*move{},
-	}
-}
-
 // day returns the increment of a row, to be added to.
 func (t *tally) day(subject string, day int64) *dayCount {
 	k := dayKey{subject, day}

@@ -20,8 +20,8 @@ const (
 // evalPaths are where a skill has its evals, the usual one first.
 var evalPaths = []string{"evals/evals.json", "evals.json"}
 
-// draftOfEvals returns the expectations of an evals.json, in its order, each once. A
-// file that is none has none.
+// draftOfEvals returns the expectations of an evals.json in order, without duplicates. It
+// returns none for a file in another format.
 func draftOfEvals(raw []byte) []string {
 	var file struct {
 		Evals []struct {

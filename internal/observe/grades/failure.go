@@ -55,7 +55,9 @@ func (g grade) reasons() []failure {
 // newFailure groups texts that say the same apart from case, numbers, paths and
 // what is quoted.
 func newFailure(kind, said string) failure {
-	return failure{kind + skills.ID("", "", kind, normalised(said)), text.Ellipsis(text.PlainLine(said), maxLabel)}
+	s := variable.ReplaceAllString(strings.ToLower(said), " # ")
+	s = strings.TrimSpace(notWord.ReplaceAllString(s, " "))
+	return failure{kind + skills.ID("", "", kind, s), text.Ellipsis(text.PlainLine(said), maxLabel)}
 }
 
 var (
@@ -64,13 +66,6 @@ var (
 		`|\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\d+`) // ids, numbers
 	notWord = regexp.MustCompile(`[^\p{L}\p{N}#]+`)
 )
-
-// normalised returns a text without what differs between two occurrences of one
-// problem.
-func normalised(said string) string {
-	s := variable.ReplaceAllString(strings.ToLower(said), " # ")
-	return strings.TrimSpace(notWord.ReplaceAllString(s, " "))
-}
 
 // A Group is sessions of a skill that failed for the same reason.
 type Group struct {

@@ -56,7 +56,7 @@ type Counter interface {
 	Count(ctx context.Context, tx *store.Tx, r skills.Report) error
 }
 
-// Transcripts has what was said in sessions, where the organisation keeps it.
+// Transcripts has the text of sessions, where the organisation keeps it.
 type Transcripts interface {
 	// Transcript returns a session as text for the judge, by the session's pseudonym
 	// (see skills.SessionHash). It reports false if none is kept.
@@ -127,12 +127,6 @@ func (s *Service) withdraw(ctx context.Context, tx *store.Tx, orgID, userID, id 
 		return err
 	}
 	return deleteGrades(ctx, tx, `id = $1`, id)
-}
-
-func (g *grade) dropQuotations() {
-	for i := range g.evidence {
-		g.evidence[i].quotation = ""
-	}
 }
 
 // sealed returns the quotations of a grade encrypted, nil without any.

@@ -28,7 +28,7 @@ type Grader struct {
 	Inherited bool
 	// Draft means that Expectations are the first draft: none are set.
 	Draft bool
-	// Unusable counts the sessions that the judge read in vain: see bench.unusable.
+	// Unusable counts the sessions without a usable verdict of the judge: see bench.unusable.
 	Unusable int
 }
 

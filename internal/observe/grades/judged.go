@@ -87,9 +87,8 @@ func (b *bench) noVerdict(ctx context.Context, w waiting, cause error) (done boo
 	return b.tryAgain(ctx, w)
 }
 
-// unusable takes a session out of the pass rate that the judge read in vain. If its
-// outcomes stood in, text in a session that confuses the judge could turn a fail into a
-// pass.
+// unusable takes a session without a usable verdict out of the pass rate. Falling back to
+// its outcomes would let text that confuses the judge turn a fail into a pass.
 func (b *bench) unusable(ctx context.Context, w waiting) error {
 	return b.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := skills.LockUser(ctx, tx, w.userID); err != nil {
@@ -148,7 +147,9 @@ func (b *bench) recordVerdict(
 			return err
 		}
 		if !kept {
-			made.dropQuotations()
+			for i := range made.evidence {
+				made.evidence[i].quotation = ""
+			}
 		}
 		if err := deleteUnusable(ctx, tx, w); err != nil {
 			return err

@@ -102,8 +102,7 @@ func countWaiting(ctx context.Context, q store.Querier, orgID string, before tim
 		orgID, store.Micros(before), limit)
 }
 
-// deleteWaiting deletes what waits, and what was judged in vain, and matches a
-// condition on $1.
+// deleteWaiting deletes the queued and the unusable sessions that match a condition on $1.
 func deleteWaiting(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	for _, table := range []string{"grade_queue", "grade_unusable"} {
 		if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE `+condition, arg); err != nil {
@@ -129,7 +128,7 @@ func deleteUnusable(ctx context.Context, tx *store.Tx, w waiting) error {
 	return err
 }
 
-// isUnusable reports whether the last judgement of the session was in vain.
+// isUnusable reports whether the judge last gave no usable verdict on the session.
 func isUnusable(ctx context.Context, q store.Querier, w waiting) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT 1 FROM grade_unusable WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
 	found, err := store.All(rows, err, store.Value[int])
@@ -137,7 +136,7 @@ func isUnusable(ctx context.Context, q store.Querier, w waiting) (bool, error) {
 }
 
 // countUnusable counts the sessions of a skill, or with "" of all skills of an
-// organisation, that were judged in vain.
+// organisation, without a usable verdict of the judge.
 func countUnusable(ctx context.Context, q store.Querier, orgID, skillID string) (int, error) {
 	return store.Count(ctx, q, `
 		FROM grade_unusable WHERE org_id = $1

@@ -28,8 +28,8 @@ func (s *Service) ByID(ctx context.Context, ids []string) (map[string]Session, e
 	return sessionsByID(ctx, s.DB, ids)
 }
 
-// Exists reports whether a session is there, by its pseudonym. Within the
-// transaction, nobody deletes it.
+// Exists reports whether a session exists, by its pseudonym. The row stays locked until
+// the transaction ends, so that it can't be deleted.
 func (s *Service) Exists(ctx context.Context, tx *store.Tx, id string) (bool, error) {
 	rows, err := tx.Query(ctx, `SELECT id FROM agent_sessions WHERE id = $1`+tx.Dialect().ForKeyShare(), id)
 	found, err := store.All(rows, err, store.Value[string])

@@ -54,12 +54,12 @@ type Trials interface {
 	Session(ctx context.Context, orgID, id string) (Detail, error)
 }
 
-// Content is what was said in sessions. Without it nothing is kept.
+// Content stores the text of sessions. Without it no text is kept.
 type Content interface {
 	// Has returns which of the sessions have content, by their pseudonyms.
 	Has(ctx context.Context, orgID string, sessions []string) (map[string]bool, error)
-	// Texts returns what was said in events of a session, by their ids (see
-	// EventID), as far as the caller may read it.
+	// Texts returns the text of a session's events, by their ids (see EventID), or
+	// nothing if the caller may not read it.
 	Texts(ctx context.Context, c access.Caller, s Session, events []string) (map[string]string, error)
 	// Forget deletes the content of sessions, with which it goes.
 	Forget(ctx context.Context, tx *store.Tx, sessions []string) error

@@ -296,7 +296,7 @@ func (s *Service) Open(ctx context.Context, c access.Caller, sessionID, cursor s
 	return Page(d, cursor, limit)
 }
 
-// addTexts adds what was said, as far as it is kept and the caller may read it. The
+// addTexts adds the text of events, if it is kept and the caller may read it. The
 // content service decides who may read: an empty answer is not an error.
 func (s *Service) addTexts(ctx context.Context, c access.Caller, d *Detail) error {
 	if !d.HasContent {

@@ -18,7 +18,8 @@ const maxPart = 2000
 // the whole batch, as a rule. A crash leaves some of the parts, which a retry
 // finds: all items have ids of their own.
 func (s *Service) ingestParts(ctx context.Context, c access.Caller, b batch) (last batch, err error) {
-	for b.large() {
+	for max(len(b.observations), len(b.reports), len(b.clues), len(b.gradings), len(b.requests), len(b.marks),
+		len(b.loads), len(b.sightings), len(b.events), len(b.prompts), len(b.records)) > maxPart {
 		part := b.take()
 		err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.ingestPart(ctx, tx, c, part) })
 		if err != nil {
@@ -40,12 +41,6 @@ func (s *Service) ingestPart(ctx context.Context, tx *store.Tx, c access.Caller,
 		return err
 	}
 	return s.observe(ctx, tx, c, part)
-}
-
-// large reports whether the batch is more than one part.
-func (b *batch) large() bool {
-	return max(len(b.observations), len(b.reports), len(b.clues), len(b.gradings), len(b.requests), len(b.marks),
-		len(b.loads), len(b.sightings), len(b.events), len(b.prompts), len(b.records)) > maxPart
 }
 
 // take takes a part off the batch. Sightings come first: activations are shown

@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 )
 
-// signal returns an event for timeline. It reports false if the event is of no
-// session: a trace is none, since it has no id by which a person would know it.
+// signal returns an event for timeline. It reports false for an event outside a
+// session. A trace isn't a session, since its id means nothing to a person.
 func (n *normalizer) signal(e event, number string) (sessionSignal, bool) {
 	at, err := n.timeOf(e.nanos)
 	named := e.named || n.sessions[e.trace] != ""

@@ -19,8 +19,8 @@ type Content struct {
 	Message string // why, "" if none were dropped
 }
 
-// readTranscripts reads what was said, unless none of it may be kept. Then nothing
-// of it gets any further.
+// readTranscripts reads the text of sessions. If the organisation doesn't keep it, the
+// text goes no further than here.
 func (s *Service) readTranscripts(ctx context.Context, c access.Caller, r *reader, said json.RawMessage) (*Content, error) {
 	on, err := s.Evidence.Enabled(ctx, c.OrgID)
 	switch {
@@ -35,7 +35,7 @@ func (s *Service) readTranscripts(ctx context.Context, c access.Caller, r *reade
 	return &Content{}, nil
 }
 
-// keep stores what was said, as far as it may still be kept.
+// keep stores texts, unless the organisation has stopped keeping them meanwhile.
 func (s *Service) keep(ctx context.Context, tx *store.Tx, c access.Caller, texts []content.Text, became *Content) (err error) {
 	became.Kept, became.Dropped, err = s.Evidence.Keep(ctx, tx, c, texts)
 	switch {
@@ -47,7 +47,7 @@ func (s *Service) keep(ctx context.Context, tx *store.Tx, c access.Caller, texts
 	return err
 }
 
-// A transcriptRecord is what was said in one event of a session. It names the event
+// A transcriptRecord is the text of one event of a session. It names the event
 // by the ids of its own record: a prompt, a tool call or a model request.
 type transcriptRecord struct {
 	requestRecord
@@ -61,7 +61,7 @@ type transcriptRecord struct {
 	Output     *string `json:"output"`
 }
 
-// transcript reads what was said in an event, and that the event happened.
+// transcript reads the text of an event, and notes that the event happened.
 func (r *reader) transcript(c transcriptRecord, _ json.RawMessage) error {
 	at, err := r.parseTime("occurred_at", c.OccurredAt)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// transcriptsKey is the array of a push with what was said in sessions.
+// transcriptsKey is the array of a push that holds the text of sessions.
 const transcriptsKey = "transcripts"
 
 // maxTranscriptBytes is how much of it a push may have: redacting it takes seconds.

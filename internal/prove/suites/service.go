@@ -296,7 +296,7 @@ func (s *Service) Append(
 	return suite, added, s.save(ctx, tx, by, before, &suite, nil)
 }
 
-// withTriggers returns the fields of cases, and of those queries that are none of them.
+// withTriggers returns the fields of cases, and of the queries that aren't among them.
 func withTriggers(cases []Case, queries []json.RawMessage) ([]Fields, error) {
 	all, has := slices.Clone(cases), map[string]bool{}
 	for _, c := range cases {

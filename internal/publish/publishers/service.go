@@ -284,8 +284,10 @@ func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run 
 		}
 		// The audit entries name the holder as the actor: there is no signed-in user.
 		ctx := access.With(ctx, access.Caller{OrgID: p.OrgID, UserID: holder.ID, Email: holder.Email})
+		// A repository's path may be longer than a name.
 		k, raw, err := s.Auth.CreateEntryKey(ctx, tx, auth.NewEntryKey{
-			OrgID: p.OrgID, EntryID: p.EntryID, Name: keyName(run), ExpiresAt: expires,
+			OrgID: p.OrgID, EntryID: p.EntryID, ExpiresAt: expires,
+			Name: text.TruncateRunes("run "+run.RunID+" of "+run.Repository, maxKeyName),
 		})
 		if err != nil {
 			return err
@@ -317,12 +319,6 @@ func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run 
 	}
 	g.Entry, err = s.Registry.Own(ctx, p.OrgID, p.EntryID)
 	return g, err
-}
-
-// keyName is the name of a run's key in lists, truncated because a repository's path may
-// be longer than a name.
-func keyName(run Run) string {
-	return text.TruncateRunes("run "+run.RunID+" of "+run.Repository, maxKeyName)
 }
 
 // Admitted records which run publishes a version. It's called in the transaction of the

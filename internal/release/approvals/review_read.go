@@ -231,7 +231,7 @@ func (r *reading) compare(ctx context.Context, p host.MergedPull, seen *Sighting
 	return "its changes begin at content that was never approved here", nil
 }
 
-// Digests of folders that are none of a version's.
+// Digests that stand for folders which can't be a version.
 const (
 	noFolder  = "none"    // the commit has no such folder
 	badFolder = "invalid" // it cannot become a version

@@ -71,8 +71,8 @@ type Result struct {
 	Suites  []api.GateSuite `json:"suites"`
 	Floors  []api.GateFloor `json:"floors"`
 	CostUSD *float64        `json:"cost_usd"`
-	// Interrupted says that a person stopped the trials: nobody may pass a gate by that,
-	// whatever the policy does with gates that could not decide.
+	// Interrupted says that a person stopped the trials. That must not pass a gate,
+	// whatever the policy does with inconclusive ones.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Lifting says that the question was whether an earlier block is lifted.
 	Lifting bool `json:"lifting,omitempty"`

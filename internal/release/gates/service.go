@@ -30,7 +30,7 @@ type Service struct {
 	Suites        *suites.Service
 	Runs          *runs.Service
 	OnGateChanged OnGateChanged // may be nil
-	// Approvals knows what people decided; nil: nobody is asked.
+	// Approvals has the decisions of people; nil if no approval is needed.
 	Approvals Approvals
 	Log       *slog.Logger
 }

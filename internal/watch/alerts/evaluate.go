@@ -168,7 +168,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	if !changed && !gathered {
 		return nil
 	}
-	// Changes that nobody is notified of, e.g. of the count of good evaluations in a
+	// Changes without a notification, e.g. of the count of good evaluations in a
 	// row.
 	if transition == none {
 		e.changed = append(e.changed, next)

@@ -31,12 +31,6 @@ func clone(text *string) *string {
 	return &copied
 }
 
-// open decrypts the address and secrets of a stored rule.
-func (s *Service) open(r Rule) (Rule, error) {
-	err := s.Seal.OpenRow(sealedRow(r.ID, &r.Address, r.Secret, r.OldSecret))
-	return r, err
-}
-
 // Reseal encrypts with the keyring's first key every value that another key
 // encrypted, and returns their number.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {

@@ -19,7 +19,8 @@ func (s *Service) scanRule(row store.Row) (r Rule, err error) {
 	if err != nil {
 		return r, err
 	}
-	return s.open(r)
+	err = s.Seal.OpenRow(sealedRow(r.ID, &r.Address, r.Secret, r.OldSecret))
+	return r, err
 }
 
 // insertRule stores a new rule. due_at is 0 by default: a new rule is due at once.

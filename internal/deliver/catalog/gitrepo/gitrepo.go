@@ -83,7 +83,11 @@ func (s *Service) repo(ctx context.Context, sh catalog.Shelf) (*repo, error) {
 		}
 		// Kept packs may hold what the shelf no longer shows, e.g. a withdrawn
 		// version.
-		s.forgetPacks(sh.Shelf, r)
+		served := map[gittree.Hash]bool{{}: true}
+		for _, c := range r.commits {
+			served[c.hash] = true
+		}
+		s.packs.RemoveFunc(func(key packKey) bool { return key.Shelf == sh.Shelf && (!served[key.top] || !served[key.bottom]) })
 		return r, r.size(), nil
 	})
 }

@@ -27,7 +27,7 @@ import (
 const (
 	// maxHistory is how many commits are served.
 	maxHistory = 50
-	// maxKnown is how many are recognised: who has an older one is told to clone again.
+	// maxKnown is how many are recognised: a client with an older one must clone again.
 	maxKnown = 1_000
 	// maxSingle is how many changes that are seen at once get a commit each; older
 	// ones share one.
@@ -86,7 +86,7 @@ type shelf struct {
 	orgID *string
 }
 
-// A repo is what can be fetched from a shelf. It is shared: nobody changes it.
+// A repo is what can be fetched from a shelf. It is shared and immutable.
 type repo struct {
 	market  market
 	commits []commit  // the newest first

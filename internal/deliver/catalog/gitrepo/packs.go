@@ -91,15 +91,6 @@ func (s *Service) pack(ctx context.Context, sh catalog.Shelf, r *repo, sel selec
 	}
 }
 
-// forgetPacks removes the packs of a shelf whose commits are no longer served.
-func (s *Service) forgetPacks(sh registry.Shelf, r *repo) {
-	served := map[gittree.Hash]bool{{}: true}
-	for _, c := range r.commits {
-		served[c.hash] = true
-	}
-	s.packs.RemoveFunc(func(key packKey) bool { return key.Shelf == sh && (!served[key.top] || !served[key.bottom]) })
-}
-
 // A bounded writer fails with errLarge instead of taking more bytes than are left.
 type bounded struct {
 	io.Writer

@@ -77,7 +77,10 @@ func (s *Service) offered(v *visit, session string, list []*registry.Listed) {
 	// The same list in the same session and day is one offer, however often it is
 	// asked for.
 	key := "offered\n" + session + "\n" + now.Format(time.DateOnly) + "\n" + strings.Join(names, "\n")
-	s.push(v, key, map[string]any{"skill_offers": []offer{{session, now.Format(time.RFC3339Nano), names}}})
+	// The answer to the model must not fail because statistics do.
+	if err := s.ingest(v, key, map[string]any{"skill_offers": []offer{{session, now.Format(time.RFC3339Nano), names}}}); err != nil {
+		s.Log.Warn("what a client was shown was not recorded", "error", err)
+	}
 }
 
 // used counts that the model loaded a skill in a session of the agent, unless the
@@ -95,14 +98,6 @@ func (s *Service) used(v *visit, session string, l registry.Listed) {
 func (s *Service) counts(v *visit, session string) bool {
 	return s.Telemetry != nil && v.caller.May(access.TelemetryWrite) && sessionShape.MatchString(session) &&
 		s.api.CheckRoom(httpapi.Route{Method: "POST", Permission: access.TelemetryWrite}) == nil
-}
-
-// push hands records to telemetry, once for a key. The answer does not depend on it.
-// The answer to the model must not fail because statistics do.
-func (s *Service) push(v *visit, key string, records map[string]any) {
-	if err := s.ingest(v, key, records); err != nil {
-		s.Log.Warn("what a client was shown was not recorded", "error", err)
-	}
 }
 
 // ingest pushes records to telemetry as a client of the caller would. The push_id is

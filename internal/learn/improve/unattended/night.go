@@ -212,9 +212,8 @@ func (s *Service) targetOf(suite suites.Suite) edit.Target {
 	return ""
 }
 
-// untried counts the cases of a suite that a person put into it since: every case of
-// a suite was written or accepted by one. Cases are compared by id with those of the last run, by
-// whomever that was started.
+// untried counts the cases that a person added since the last run, unattended or not: every
+// case of a suite was written or accepted by a person. Cases are compared by id.
 func untried(suite suites.Suite, tried map[string]bool) (n int) {
 	for _, c := range suite.Cases {
 		if c.Runnable() && !tried[c.ID] {

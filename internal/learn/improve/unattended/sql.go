@@ -114,8 +114,8 @@ func spentSince(ctx context.Context, q store.Querier, orgID, skillID string, sin
 	return usd, err
 }
 
-// casesTried returns the ids of the cases of a suite's last improve run, by whomever it
-// was started. Runs of earlier versions have the cases in another column.
+// casesTried returns the ids of the cases of a suite's last improve run, unattended or
+// not. Runs of earlier versions have the cases in another column.
 func casesTried(ctx context.Context, q store.Querier, orgID, suiteID string) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COALESCE(s.cases, r.queries) FROM improve_runs r LEFT JOIN improve_searches s ON s.run_id = r.id

@@ -59,7 +59,7 @@ type Answer struct {
 	// Skill is the SKILL.md with the edits.
 	Skill  string
 	Reason string
-	// Record is of the calls, which cost also where they were in vain.
+	// Record has the calls. Failed ones cost money, too.
 	Record judge.Record
 }
 

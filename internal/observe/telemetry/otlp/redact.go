@@ -61,7 +61,7 @@ func (r Redactor) Redact(m proto.Message) { r.message(m.ProtoReflect()) }
 // message redacts a message and all messages within it.
 func (r Redactor) message(m protoreflect.Message) {
 	if record, ok := m.Interface().(*logs.LogRecord); ok {
-		// Some agents put the name of the event here, others what was said.
+		// Some agents put the event's name here, others the text.
 		if body := record.GetBody().GetStringValue(); body == "" || signalName(body) != body {
 			record.Body = nil
 		}

@@ -50,7 +50,7 @@ type load struct {
 }
 
 // Record stores loads of a user's sessions, and which skills plugins have: those
-// whose names were activated or offered. A name that was only called in vain
+// whose names were activated or offered. A call that failed
 // proves nothing. If anything is new, pending is true, and the caller must
 // enqueue the derivation of offers as the last thing in its transaction: see
 // Derive.

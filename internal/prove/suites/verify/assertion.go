@@ -110,7 +110,11 @@ func (a *assertion) evaluate(b *budget, s Sample) (Result, error) {
 	case types.True:
 		return pass("the assertion is true")
 	case types.False:
-		return fail("%s", a.explain(details.State()))
+		// It names the part of a false expression that is false, and the values in it, e.g. "exit_code == 0 is
+		// false, where exit_code is 3".
+		e := &explanation{info: a.ast.NativeRep().SourceInfo(), state: details.State()}
+		e.visit(a.ast.NativeRep().Expr())
+		return fail("%s", strings.Join(e.parts, "; "))
 	}
 	return Result{}, fmt.Errorf("assertion: it gave %s, not true or false", format(got))
 }

@@ -14,14 +14,6 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// explain says which part of a false expression is false, and the values in it,
-// e.g. "exit_code == 0 is false, where exit_code is 3".
-func (a *assertion) explain(state interpreter.EvalState) string {
-	e := &explanation{info: a.ast.NativeRep().SourceInfo(), state: state}
-	e.visit(a.ast.NativeRep().Expr())
-	return strings.Join(e.parts, "; ")
-}
-
 // maxParts bounds an explanation.
 const maxParts = 5
 
