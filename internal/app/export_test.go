@@ -67,3 +67,6 @@ func (a *App) SweepAudit(ctx context.Context) error { return a.parts.audit.Sweep
 
 // Auth is where tests make people and keys.
 func (a *App) Auth() *auth.Service { return a.parts.auth }
+
+// APIWords returns what fields and parameters of the API are.
+var APIWords = apiWords

@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"net/http"
 	"os"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
@@ -104,6 +106,77 @@ func TestOpenAPIOperations(t *testing.T) {
 	if len(uses) > 0 {
 		t.Errorf("tags without a description in tags.go: %v", uses)
 	}
+}
+
+// TestOpenAPIDescribesEverything: every field and parameter has a description, and every
+// request and answer an example that its schema allows.
+func TestOpenAPIDescribesEverything(t *testing.T) {
+	s := start(t, settings(t, "--roles", "web"))
+	raw, err := s.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Security   []map[string][]string
+		Components struct{ Schemas map[string]any }
+		Paths      map[string]map[string]struct {
+			Tags       []string
+			Parameters []struct{ Name, Description string }
+		}
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]map[string][]string{{"key": {}}}, document.Security); diff != "" {
+		t.Errorf("security: %s", diff)
+	}
+	words := app.APIWords()
+	unused := maps.Clone(words)
+	for name, schema := range document.Components.Schemas {
+		walkProperties(schema, func(field string, property map[string]any) {
+			if property["description"] == nil {
+				t.Errorf("%s.%s has no description: give it a tag doc, or a line in fields.txt", name, field)
+			}
+			key, _ := words.Find(name, field)
+			delete(unused, key)
+		})
+	}
+	for path, methods := range document.Paths {
+		for method, op := range methods {
+			for _, p := range op.Parameters {
+				if p.Description == "" {
+					t.Errorf("%s %s: %s has no description: give it a tag doc, or a line in fields.txt", method, path, p.Name)
+				}
+				key, _ := words.Find(op.Tags[0], p.Name)
+				delete(unused, key)
+			}
+		}
+	}
+	for key := range unused {
+		t.Errorf("fields.txt: no field or parameter is %s", key)
+	}
+	checked, err := apptest.NewDocument(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range checked.CheckExamples(raw) {
+		t.Error(wrong)
+	}
+}
+
+// walkProperties calls a function for the properties of a schema and of those within it.
+func walkProperties(schema any, visit func(field string, property map[string]any)) {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for field, property := range properties {
+		visit(field, property.(map[string]any))
+		walkProperties(property, visit)
+	}
+	walkProperties(s["items"], visit)
+	walkProperties(s["additionalProperties"], visit)
 }
 
 // documentedAnswers returns a check that answers are as the service's own

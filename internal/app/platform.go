@@ -106,7 +106,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: p.metrics, Tracer: a.tracer, Log: a.logFor("httpapi"),
-		Version: version, PublicURL: c.PublicURL, Tags: apiTags, Examples: apiExamples(),
+		Version: version, PublicURL: c.PublicURL, Tags: apiTags, Examples: apiExamples(), Words: apiWords(),
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
 	})

@@ -10,7 +10,19 @@ import (
 //go:embed examples.json
 var examplesJSON []byte
 
-// apiExamples returns bodies of requests for the API reference, by operation id.
+//go:embed fields.txt
+var fieldsText string
+
+// apiWords returns what fields and parameters of the API are.
+func apiWords() httpapi.Words {
+	words, err := httpapi.ParseWords(fieldsText)
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
+	return words
+}
+
+// apiExamples returns bodies of requests and answers for the API reference.
 func apiExamples() (all map[string]json.RawMessage) {
 	if err := json.Unmarshal(examplesJSON, &all); err != nil {
 		panic(err) // the file is part of the program

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,9 +34,12 @@ func NewDocument(raw []byte) (*Document, error) {
 	var parsed struct {
 		Paths map[string]map[string]struct {
 			RequestBody struct{ Content contents }
-			Responses   map[string]struct{ Content contents }
+			Responses   map[string]response
 		}
-		Components struct{ Schemas map[string]any }
+		Components struct {
+			Schemas   map[string]any
+			Responses map[string]response
+		}
 	}
 	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte("#/components/schemas/"), []byte(definitions)), &parsed); err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func NewDocument(raw []byte) (*Document, error) {
 	closeObjects(parsed.Components.Schemas)
 	d := &Document{operations: map[string]documented{}, requests: map[string]documentedBodies{}, mux: http.NewServeMux()}
 	all := schemas{definitions: parsed.Components.Schemas}
-	for path, methods := range parsed.Paths {
+	for route, methods := range parsed.Paths {
 		for method, operation := range methods {
 			bodies := documented{}
 			for status, response := range operation.Responses {
@@ -51,25 +55,73 @@ func NewDocument(raw []byte) (*Document, error) {
 				if err != nil {
 					return nil, err
 				}
+				if response.Ref != "" {
+					response = parsed.Components.Responses[path.Base(response.Ref)]
+				}
 				bodies[n] = map[string]*jsonschema.Schema{}
-				all.add(bodies[n], response.Content, method, path, status)
+				all.add(bodies[n], response.Content, method, route, status)
 			}
 			// Only the last parameter of a path may hold slashes.
-			pattern := strings.ToUpper(method) + " " + strings.Replace(path, "{path}", "{path...}", 1)
+			pattern := strings.ToUpper(method) + " " + strings.Replace(route, "{path}", "{path...}", 1)
 			d.operations[pattern] = bodies
 			maps.DeleteFunc(operation.RequestBody.Content, func(_ string, c content) bool { return c.Schema == nil }) // any body
 			d.requests[pattern] = documentedBodies{}
-			all.add(d.requests[pattern], operation.RequestBody.Content, method, path)
+			all.add(d.requests[pattern], operation.RequestBody.Content, method, route)
 			d.mux.Handle(pattern, http.NotFoundHandler())
 		}
 	}
 	return d, all.compile()
 }
 
+// CheckExamples returns what is wrong with the examples of requests and answers: one is
+// missing, or is not as its schema says.
+func (d *Document) CheckExamples(raw []byte) (wrong []error) {
+	var parsed struct {
+		Paths map[string]map[string]struct {
+			RequestBody struct{ Content contents }
+			Responses   map[string]response
+		}
+		Components struct{ Responses map[string]response }
+	}
+	if err := json.Unmarshal(raw, &parsed); err != nil {
+		return []error{err}
+	}
+	check := func(where string, bodies contents, schemas map[string]*jsonschema.Schema) {
+		for media, body := range bodies {
+			if body.Example == nil {
+				wrong = append(wrong, fmt.Errorf("%s, %s: no example", where, media))
+			} else if schema := schemas[media]; schema != nil {
+				if err := schema.Validate(body.Example); err != nil {
+					wrong = append(wrong, fmt.Errorf("%s, %s: %w", where, media, err))
+				}
+			}
+		}
+	}
+	for route, methods := range parsed.Paths {
+		for method, operation := range methods {
+			pattern := strings.ToUpper(method) + " " + strings.Replace(route, "{path}", "{path...}", 1)
+			check(pattern, operation.RequestBody.Content, d.requests[pattern])
+			for status, response := range operation.Responses {
+				if response.Ref != "" {
+					response = parsed.Components.Responses[path.Base(response.Ref)]
+				}
+				n, _ := strconv.Atoi(status) // NewDocument has read it
+				check(pattern+" "+status, response.Content, d.operations[pattern][n])
+			}
+		}
+	}
+	return wrong
+}
+
+type response struct {
+	Ref     string `json:"$ref"`
+	Content contents
+}
+
 // contents are the bodies of a request or a response, by media type.
 type contents map[string]content
 
-type content struct{ Schema any }
+type content struct{ Schema, Example any }
 
 const (
 	documentURL = "openapi.json"

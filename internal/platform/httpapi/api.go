@@ -57,9 +57,11 @@ type Options struct {
 	// describe its groups of routes.
 	PublicURL string
 	Tags      []Tag
-	// Examples are bodies of requests for the API reference, by operation id. Others
-	// are generated.
+	// Examples are bodies for the OpenAPI document: of requests by operation id, of answers
+	// by that and their status, e.g. "get-api-v1-me 200". Others are made of the schemas.
 	Examples map[string]json.RawMessage
+	// Words describe fields and parameters.
+	Words Words
 	// BodyTimeout is how long a client may take to send a body, and AnswerTimeout
 	// how long to receive a chunk of an answer; defaults when 0.
 	BodyTimeout, AnswerTimeout time.Duration
@@ -92,6 +94,7 @@ type API struct {
 	tracer   *trace.Tracer
 	names    *schemaNames
 	examples map[string]json.RawMessage
+	words    Words
 	routes   []Route
 	plain    []PlainRoute
 	missing  http.Handler // serves the 404 page for browsers; may be nil
@@ -199,6 +202,7 @@ func New(o Options) *API {
 		tracer:   o.Tracer,
 		names:    &schemaNames{},
 		examples: o.Examples,
+		words:    o.Words,
 		room:     o.Room,
 
 		bodyTimeout:   cmp.Or(o.BodyTimeout, defaultBodyTimeout),

@@ -67,7 +67,7 @@ func (a *API) renderOpenAPI() (document, error) {
 // renderDocs renders the API reference from the document that /openapi.json
 // serves. The page loads nothing else.
 func (a *API) renderDocs() (document, error) {
-	body, err := renderReference(referenceDocument{API: a.documented(), Examples: a.examples})
+	body, err := renderReference(referenceDocument{API: a.documented(), Examples: a.examples, Words: a.words})
 	return newDocument(body, http.Header{
 		"Content-Type":            {"text/html; charset=utf-8"},
 		"Content-Security-Policy": {ContentSecurityPolicy},

@@ -17,6 +17,7 @@ import (
 // of their own, e.g. *Time, and none in enums.
 type documentedSchemas struct {
 	huma.Registry
+	words Words
 }
 
 // Map returns copies: requests are being validated by the originals.
@@ -25,6 +26,7 @@ func (d documentedSchemas) Map() map[string]*huma.Schema {
 	for name, s := range d.Registry.Map() {
 		all[name] = documentedSchema(d.TypeFromRef(schemaPrefix+name), s)
 	}
+	d.words.describe(all)
 	return all
 }
 

@@ -40,6 +40,7 @@ func humaConfig(o Options, names *schemaNames) huma.Config {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key: st_live_... or st_test_..."},
 	}
+	config.Security = []map[string][]string{{"key": {}}}
 	for _, body := range []any{StructuredError{}, ValidationError{}} {
 		config.Components.Schemas.Schema(reflect.TypeOf(body), true, "")
 	}
@@ -269,8 +270,10 @@ func (a *API) operationOf(r Route) *huma.Operation {
 func (a *API) documented() *huma.OpenAPI {
 	document := *a.huma.OpenAPI()
 	components := *document.Components
-	components.Schemas = documentedSchemas{components.Schemas}
+	schemas := documentedSchemas{components.Schemas, a.words}
+	components.Schemas = schemas
 	document.Components = &components
+	document.Paths = a.withExamples(&document, schemas.Map())
 	return &document
 }
 

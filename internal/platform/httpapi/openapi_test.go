@@ -52,7 +52,8 @@ func TestOpenAPI(t *testing.T) {
 	for _, r := range f.API.Routes() {
 		op := at(t, document, "paths", strings.Replace(r.Path, "...", "", 1), strings.ToLower(r.Method))
 		for status, schema := range map[string]string{"400": "ValidationError", "404": "StructuredError", "500": "StructuredError"} {
-			ref := at(t, op, "responses", status, "content", "application/json", "schema", "$ref")
+			response := strings.TrimPrefix(at(t, op, "responses", status, "$ref").(string), "#/components/responses/")
+			ref := at(t, document, "components", "responses", response, "content", "application/json", "schema", "$ref")
 			if ref != "#/components/schemas/"+schema {
 				t.Errorf("%s %s: %s is %v", r.Method, r.Path, status, ref)
 			}

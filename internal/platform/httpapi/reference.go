@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ import (
 var (
 	//go:embed reference_page.html
 	pageHTML string
+	//go:embed reference_documents.txt
+	documentIndex string
 	//go:embed reference_page.css
 	styles string
 	//go:embed reference_page.js
@@ -40,6 +43,9 @@ func sourceHash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// documentsURL is where the documents are.
+const documentsURL = "https://github.com/whetstone-dev/whetstone/blob/main/docs/"
+
 // defaultServer is the server in the examples of a page that knows no other. A browser
 // replaces it with the address that the page was loaded from.
 const defaultServer = "http://127.0.0.1:8080"
@@ -50,6 +56,7 @@ type referenceDocument struct {
 	// Examples are bodies of requests by the id of their operation. Bodies of other
 	// operations are generated from their schemas.
 	Examples map[string]json.RawMessage
+	Words    Words
 }
 
 type group struct {
@@ -77,6 +84,7 @@ type body struct {
 type answer struct {
 	Status, Text string
 	Type         template.HTML
+	Example      string // of a success; empty without a body that can be shown
 }
 
 type schema struct {
@@ -89,6 +97,7 @@ type schema struct {
 // renderReference renders the page.
 func renderReference(d referenceDocument) ([]byte, error) {
 	r := &renderer{referenceDocument: d, schemas: d.API.Components.Schemas.Map(), server: defaultServer}
+	r.requests = exampler{schemas: r.schemas, words: d.Words}
 	if len(d.API.Servers) > 0 && d.API.Servers[0].URL != "/" {
 		r.server = d.API.Servers[0].URL
 	}
@@ -99,17 +108,35 @@ func renderReference(d referenceDocument) ([]byte, error) {
 		Description template.HTML
 		Style       template.CSS
 		Script      template.JS
+		Documents   []documentPage
 		Groups      []group
 		Count       int
 		Schemas     []schema
-	}{d.API.Info, paragraphs(d.API.Info.Description), template.CSS(styles), template.JS(script), groups, count, r.named()})
+	}{d.API.Info, paragraphs(d.API.Info.Description), template.CSS(styles), template.JS(script), documentPages(), groups, count, r.named()})
 	return b.Bytes(), err
+}
+
+// A documentPage is a page of the documentation, which lists it by its title and headings.
+type documentPage struct {
+	Address, Title, About string
+	Sections              []string
+}
+
+// documentPages reads the index of the documents, which `make generate` writes.
+func documentPages() (all []documentPage) {
+	for line := range strings.Lines(documentIndex) {
+		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) > 2 {
+			all = append(all, documentPage{documentsURL + cells[0], cells[1], cells[2], cells[3:]})
+		}
+	}
+	return all
 }
 
 type renderer struct {
 	referenceDocument
-	schemas map[string]*huma.Schema
-	server  string
+	schemas  map[string]*huma.Schema
+	requests exampler
+	server   string
 }
 
 func (r *renderer) groups() (groups []group, count int) {
@@ -157,7 +184,11 @@ func (r *renderer) operation(op *huma.Operation) operation {
 		}
 	}
 	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
-		o.Answers = append(o.Answers, r.answer(status, op.Responses[status]))
+		response := op.Responses[status]
+		if response.Ref != "" {
+			response = r.API.Components.Responses[path.Base(response.Ref)]
+		}
+		o.Answers = append(o.Answers, r.answer(status, response))
 	}
 	o.Curl, o.Replace = r.curl(op, o.Path)
 	return o
@@ -174,6 +205,10 @@ func (r *renderer) answer(status string, response *huma.Response) answer {
 		types = append(types, t)
 	}
 	a.Type = template.HTML(strings.Join(types, " or "))
+	if body := response.Content[jsonType]; body != nil && status < "300" && body.Example != nil {
+		raw, _ := json.MarshalIndent(body.Example, "", " ") // it is part of the OpenAPI document
+		a.Example = string(raw)
+	}
 	return a
 }
 

@@ -5,19 +5,13 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-const (
-	eventsType = "text/event-stream"
-	// Values of examples.
-	exampleID   = "0198c2f4-7a51-7e3c-9b1d-2f60a8d4c5e7"
-	exampleTime = "2027-01-31T09:00:00.000Z"
-)
+const eventsType = "text/event-stream"
 
 // curl returns a command that calls an operation, as it follows the address of the
 // server, and the placeholders that a reader has to replace.
@@ -47,9 +41,9 @@ func (r *renderer) curl(op *huma.Operation, route string) (command string, repla
 			}
 			route = strings.Replace(route, "{"+p.Name+"}", placeholder, 1)
 		case p.Required && p.In == "query":
-			query.Set(p.Name, exampleText(r.value(p.Name, p.Schema)))
+			query.Set(p.Name, exampleText(r.requests.value(op.Tags[0], p.Name, p.Schema, nil)))
 		case p.Required && p.In == "header":
-			options = append(options, "-H "+quote(p.Name+": "+exampleText(r.value(p.Name, p.Schema))))
+			options = append(options, "-H "+quote(p.Name+": "+exampleText(r.requests.value(op.Tags[0], p.Name, p.Schema, nil))))
 		}
 	}
 	if len(query) > 0 {
@@ -88,7 +82,7 @@ func (r *renderer) data(op *huma.Operation) (options []string) {
 			case !ok && !slices.Contains(form.Schema.Required, name):
 				continue
 			case !ok:
-				value = exampleText(r.value(name, s))
+				value = exampleText(r.requests.value("", name, s, nil))
 			}
 			options = append(options, "-F "+quote(name+"="+value))
 		}
@@ -100,82 +94,13 @@ func (r *renderer) data(op *huma.Operation) (options []string) {
 		return []string{"-H " + quote("Content-Type: "+media), "--data-binary @body"}
 	}
 	if example == nil {
-		example, _ = json.Marshal(r.value("", content[jsonType].Schema)) // it is made of plain values
+		example, _ = json.Marshal(r.requests.body(content[jsonType].Schema)) // it is made of plain values
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, example, "", "  "); err == nil {
 		example = indented.Bytes()
 	}
 	return []string{"-H " + quote("Content-Type: "+media), "-d " + quote(string(example))}
-}
-
-// value returns an example of a schema: its required members, and those that have an
-// example of their own.
-func (r *renderer) value(name string, s *huma.Schema) any { return r.valueWithin(name, s, nil) }
-
-func (r *renderer) valueWithin(name string, s *huma.Schema, within []string) any {
-	switch {
-	case s == nil:
-		return object{}
-	case s.Ref != "":
-		ref := path.Base(s.Ref)
-		if slices.Contains(within, ref) {
-			return nil
-		}
-		return r.valueWithin(name, r.schemas[ref], append(within, ref))
-	case len(s.Examples) > 0:
-		return s.Examples[0]
-	case len(s.AnyOf) > 0:
-		return r.valueWithin(name, s.AnyOf[0], within)
-	case len(s.Enum) > 0:
-		return s.Enum[0]
-	case s.Items != nil:
-		return []any{r.valueWithin(name, s.Items, within)}
-	case s.Type == huma.TypeObject || s.Type == "" && s.Properties != nil:
-		o := object{}
-		for member, m := range s.Properties {
-			if slices.Contains(s.Required, member) || len(m.Examples) > 0 {
-				o[member] = r.valueWithin(member, m, within)
-			}
-		}
-		return o
-	}
-	return scalar(name, s)
-}
-
-type object = map[string]any
-
-func scalar(name string, s *huma.Schema) any {
-	switch s.Type {
-	case huma.TypeBoolean:
-		return true
-	case huma.TypeInteger, huma.TypeNumber:
-		if s.Minimum != nil {
-			return *s.Minimum
-		}
-		return 1
-	case huma.TypeString:
-		switch {
-		case s.Format == "date-time":
-			return exampleTime
-		case s.Format == "date":
-			return exampleTime[:len("2006-01-02")]
-		case s.Format == "uuid", name == "id", strings.HasSuffix(name, "_id"):
-			return exampleID
-		case strings.HasPrefix(name, "skill"):
-			return "pdf-forms"
-		}
-		return strings.ReplaceAll(name, "_", "-")
-	}
-	return object{}
-}
-
-func exampleText(value any) string {
-	if s, ok := value.(string); ok {
-		return s
-	}
-	raw, _ := json.Marshal(value) // a plain value
-	return string(raw)
 }
 
 // quote makes one word of a text for a shell.

@@ -13,8 +13,8 @@
     return { element: e, head: (group + ' ' + e.querySelector('summary').textContent).toLowerCase(), fields: reach(e) };
   });
 
-  // The names of the fields in an element.
-  function names(e) { return [...e.querySelectorAll('dt > code')].map(c => c.textContent); }
+  // The names of the fields in an element, or of the sections of a document.
+  function names(e) { return [...e.querySelectorAll('dt > code, .sections li')].map(c => c.textContent); }
   // The ids of the schemas that an element refers to.
   function uses(e) { return [...e.querySelectorAll('.type a, .answers a')].map(a => a.hash.slice(1)); }
   // The fields of an operation, also those of the schemas that it refers to, except for errors.
@@ -33,7 +33,7 @@
 
   function search() {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let ops = 0, kinds = 0;
+    let ops = 0, pages = 0, kinds = 0;
     best = null;
     for (const o of operations) {
       const rest = words.filter(w => !o.head.includes(w));
@@ -41,6 +41,7 @@
       const hit = by.every(f => f.length);
       o.element.hidden = !hit;
       if (hit) ops++;
+      if (hit && o.element.matches('.doc')) pages++;
       if (hit && (!best || rest.length < best.missing)) best = { element: o.element, missing: rest.length };
       note(o.element, hit ? [...new Set(by.flat())] : []);
     }
@@ -52,7 +53,7 @@
     for (const g of document.querySelectorAll('.group')) g.hidden = !g.querySelector('.op:not([hidden]), .schema:not([hidden])');
     groups.hidden = words.length > 0;
     if (!words.length) found.innerHTML = all;
-    else if (ops + kinds) found.textContent = count(ops, 'operation') + ' and ' + count(kinds, 'schema') + ' match.' + (ops ? ' Press Enter to open the best.' : '');
+    else if (ops + kinds) found.textContent = count(ops - pages, 'operation') + ', ' + count(pages, 'document') + ' and ' + count(kinds, 'schema') + ' match.' + (ops ? ' Press Enter to open the best.' : '');
     else found.textContent = 'No match for "' + input.value.trim() + '". Search for a path, a method, a word of a summary or the name of a field.';
   }
   function count(n, thing) { return n + ' ' + thing + (n === 1 ? '' : 's'); }
@@ -60,7 +61,7 @@
     let by = e.querySelector('.by');
     if (!fields.length) { by?.remove(); return; }
     if (!by) { by = document.createElement('span'); by.className = 'by'; e.querySelector('summary').append(by); }
-    by.textContent = 'field ' + fields.slice(0, 4).join(', ') + (fields.length > 4 ? ' and ' + (fields.length - 4) + ' more' : '');
+    by.textContent = (e.matches('.doc') ? 'section ' : 'field ') + fields.slice(0, 4).join(', ') + (fields.length > 4 ? ' and ' + (fields.length - 4) + ' more' : '');
   }
   function open(e) { e.open = true; e.scrollIntoView(); e.querySelector('summary').focus({ preventScroll: true }); }
   // An address with a hash opens the operation, and shows what a search has hidden.
