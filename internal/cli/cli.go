@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/account"
 	"github.com/whetstone-dev/whetstone/internal/cli/capture"
 	"github.com/whetstone-dev/whetstone/internal/cli/quality"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/cli/versions"
 )
@@ -31,6 +32,7 @@ import (
 type commands struct {
 	ConfigFile string `name:"config" placeholder:"FILE" help:"TOML file with settings, one per line, named like the flags."`
 	JSON       bool   `env:"-" help:"Print JSON, for scripts."`
+	IDs        bool   `name:"ids" env:"-" help:"Show ids in tables."`
 
 	Serve   serveCommand   `cmd:"" help:"Start the service."`
 	Migrate migrateCommand `cmd:"" help:"Migrate the database to the schema of this version."`
@@ -75,7 +77,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		if err != nil {
 			return p.Fail(err)
 		}
-		writeCandidates(p.Stdout, parser.Model, args[1:])
+		writeCandidates(p.Stdout, parser.Model, args[1:], func(kind string) []string { return server.Names(ctx, p, kind) })
 		return term.ExitOK
 	}
 	// Not a flag of the root, since push has its own --version.
@@ -124,7 +126,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		return term.ExitUsage
 	}
 	// --json is known only after parsing; errors until here are printed as text.
-	p.JSON = root.JSON
+	p.JSON, p.IDs = root.JSON, root.IDs
 	p.UseProcess()
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	return p.End(ctx, kctx.Run(p))

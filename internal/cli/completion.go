@@ -59,8 +59,10 @@ const filesFollow = ":files"
 // writeCandidates prints the candidates for the last word, one per line as
 // "word<TAB>help", and ":files" where file names belong. With no candidates it prints
 // nothing, which is not an error.
-func writeCandidates(w io.Writer, app *kong.Application, words []string) {
-	found, files := completeWords(app.Node, words)
+//
+// names returns the names of things on the server, by the tag "names" of an argument or flag.
+func writeCandidates(w io.Writer, app *kong.Application, words []string, names func(kind string) []string) {
+	found, files := completeWords(app.Node, words, names)
 	for _, c := range found {
 		fmt.Fprintf(w, "%s\t%s\n", c.word, c.help)
 	}
@@ -73,7 +75,7 @@ func writeCandidates(w io.Writer, app *kong.Application, words []string) {
 // words before it to the command that they name, and to the flag or argument at the
 // cursor; files is true if file names are possible, too. It never fails: words that it
 // does not understand count as arguments.
-func completeWords(node *kong.Node, words []string) (found []candidate, files bool) {
+func completeWords(node *kong.Node, words []string, names func(kind string) []string) (found []candidate, files bool) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -113,7 +115,7 @@ func completeWords(node *kong.Node, words []string) (found []candidate, files bo
 		if flag = takesValue(node, name); flag == nil {
 			return nil, false
 		}
-		found, files = matchingValues(flag.Value, value)
+		found, files = matchingValues(flag.Value, value, names)
 		for i := range found {
 			found[i].word = name + "=" + found[i].word
 		}
@@ -121,7 +123,7 @@ func completeWords(node *kong.Node, words []string) (found []candidate, files bo
 	}
 	switch {
 	case flag != nil:
-		return matchingValues(flag.Value, last)
+		return matchingValues(flag.Value, last, names)
 	case strings.HasPrefix(last, "-") && !onlyArgs:
 		return matchingFlags(node, last), false
 	}
@@ -132,7 +134,7 @@ func completeWords(node *kong.Node, words []string) (found []candidate, files bo
 		}
 	}
 	if arg := argumentAt(node, args); arg != nil {
-		more, named := matchingValues(arg, last)
+		more, named := matchingValues(arg, last, names)
 		return append(found, more...), named
 	}
 	return found, false
@@ -206,23 +208,28 @@ func argumentAt(node *kong.Node, at int) *kong.Value {
 	return node.Positional[at]
 }
 
-// matchingValues returns the possible values of a flag or an argument that has an enum;
-// files is true for one that takes a file or a folder, judged by its name or
+// matchingValues returns the possible values of a flag or an argument that has an enum, or
+// names something on the server; files is true for one that takes a file or a folder, judged by its name or
 // placeholder.
-func matchingValues(value *kong.Value, prefix string) (found []candidate, files bool) {
-	if value.Enum != "" {
-		for _, word := range value.EnumSlice() {
+func matchingValues(value *kong.Value, prefix string, names func(kind string) []string) (found []candidate, files bool) {
+	words := value.EnumSlice()
+	kind := value.Tag.Get("names")
+	if kind != "" {
+		words = names(kind)
+	}
+	if kind != "" || value.Enum != "" {
+		for _, word := range words {
 			if word != "" && strings.HasPrefix(word, prefix) {
 				found = append(found, candidate{word: word})
 			}
 		}
 		return found, false
 	}
-	names := []string{value.Name}
+	called := []string{value.Name}
 	if value.Flag != nil {
-		names = append(names, strings.ToLower(value.Flag.PlaceHolder))
+		called = append(called, strings.ToLower(value.Flag.PlaceHolder))
 	}
-	return nil, slices.ContainsFunc(names, func(name string) bool {
+	return nil, slices.ContainsFunc(called, func(name string) bool {
 		return slices.Contains([]string{"file", "dir", "folder", "path", "files"}, name)
 	})
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,8 +90,14 @@ func TestDoctor(t *testing.T) {
 					t.Errorf("the doctor changed the installation (-before +after):\n%s", diff)
 				}
 			}
-			if text := i.run(t, "doctor"); text.code != c.code || strings.Count(text.stdout, "\n") != len(all)+1 { // and the headings
+			if text := i.run(t, "doctor", "--verbose"); text.code != c.code || strings.Count(text.stdout, "\n") != len(all)+1 { // and the headings
 				t.Errorf("for people: %+v", text)
+			}
+			bad := slices.DeleteFunc(all, func(f invariants.Finding) bool { return f.Status == invariants.Good })
+			short := i.run(t, "doctor").stdout
+			if strings.Contains(short, string(invariants.Good)+" ") || !strings.Contains(short, "found nothing wrong") ||
+				len(bad) > 0 && strings.Count(short, "\n") != len(bad)+2 {
+				t.Errorf("short: %s", short)
 			}
 		})
 	}

@@ -112,6 +112,25 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// TestGatePolicyForPeople names the suites, and lists the floors that are set.
+func TestGatePolicyForPeople(t *testing.T) {
+	s, m, suite := gateService(t)
+	s.api(t).Do(http.MethodPut, "/api/v1/settings/gate-policy", map[string]any{
+		"mode": "enforce", "suites": []string{suite}, "floors": map[string]any{"pass_rate": 0.9, "validation": "pass"},
+	}).Want(http.StatusOK)
+	out := m.must(t, "gates", "policy")
+	if strings.Contains(out, suite) || !strings.Contains(out, "pass_rate 0.9, validation pass") {
+		t.Errorf("the policy has ids, or lacks its floors:\n%s", out)
+	}
+	// What completes a name asks the server, and is silent without one.
+	if got := m.must(t, "__complete", "rollback", ""); got != "pdf\t\nweather\t\n" {
+		t.Errorf("completed by %q", got)
+	}
+	if r := newMachine(t).run(t, "__complete", "rollback", ""); r.stdout+r.stderr != "" || r.code != 0 {
+		t.Errorf("without a login: %+v", r)
+	}
+}
+
 // TestPushHeld: a push that a gate holds says so.
 func TestPushHeld(t *testing.T) {
 	s, m, suite := gateService(t)

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -77,6 +78,24 @@ func summaries(node *kong.Node) []string {
 		lines = append(lines, summaries(child)...)
 	}
 	return lines
+}
+
+// TestHelpWording keeps phrases of a translation out of the help; package internal tests the documents.
+func TestHelpWording(t *testing.T) {
+	raw, err := os.ReadFile("../testdata/wording.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := strings.Join(summaries(newParser(t, io.Discard).Model.Node), "\n")
+	for line := range strings.Lines(string(raw)) {
+		phrase, instead, ok := strings.Cut(strings.TrimSpace(line), " => ")
+		if !ok {
+			continue
+		}
+		if found := regexp.MustCompile("(?i).{0,60}" + phrase + ".{0,60}").FindString(help); found != "" {
+			t.Errorf("%q: write %q, or rewrite the sentence", found, instead)
+		}
+	}
 }
 
 // TestBareCall: a group of commands without a command shows its help.

@@ -117,7 +117,7 @@ func TestImportOfTwoPeople(t *testing.T) {
 	s := startService(t)
 	ada := s.importing(t, 2)
 	ada.must(t, "import")
-	s.key = s.must(t, "key", "create", "--user", "grace@example.org")["api_key"].(string)
+	s.key = s.must(t, "key", "create", "--user", "grace@example.org", "--role", "member")["api_key"].(string)
 	grace := s.importing(t, 2)
 	if got := grace.must(t, "import", ada.projects()); !strings.Contains(got, "Sent 20 records") {
 		t.Errorf("output %q, want everything to be sent", got)

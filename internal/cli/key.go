@@ -27,8 +27,8 @@ type keyCommands struct {
 type keyCreate struct {
 	config.Database `embed:""`
 	Org             string              `env:"-" default:"default" help:"Name of the organisation."`
-	User            string              `env:"-" help:"Email address of the holder, who is created as a member if new; a machine user when empty."`
-	Role            access.Role         `env:"-" help:"Role of the holder: viewer, member, admin or owner."`
+	User            string              `env:"-" help:"Email address of the holder; a machine user when empty. For a new person, give --role as well."`
+	Role            access.Role         `env:"-" help:"Role of a new holder: viewer, member, admin or owner."`
 	Permissions     []access.Permission `env:"-" help:"Limit the key to these permissions, e.g. telemetry:write for a machine that reports sessions."`
 	Name            string              `env:"-" default:"command line" help:"What the key is for."`
 	Expires         config.Duration     `env:"-" placeholder:"30d" help:"Lifetime of the key; when empty, as long as the key policy allows, or forever."`
@@ -50,7 +50,8 @@ type keyCreateOutput struct {
 }
 
 // Run creates a key and prints it alone on standard output, so that a script can
-// capture it. A holder who is unknown is created as a member, or with --role.
+// capture it. A holder who is unknown is created, but only with --role: a typing error in
+// an address must not make a member.
 func (c *keyCreate) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions, Relay: c.Relay}
@@ -119,9 +120,9 @@ func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintln(w, "ID\tKEY\tNAME\tSTATE")
+			fmt.Fprintln(w, "NAME\tKEY\tSTATE\tKEY ID") // key revoke wants the id
 			for _, k := range keys {
-				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.ID, k.Prefix, k.Name, k.State())
+				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.Name, k.Prefix, k.State(), k.ID)
 			}
 		})
 	})

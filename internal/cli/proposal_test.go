@@ -67,7 +67,7 @@ func TestProposals(t *testing.T) {
 		}
 	}
 	s := startProposals(t)
-	says(run(s, "list", "--status", "pending"), term.ExitOK, "p         pdf    body     pending  yes     2026-01-02  Tables are [31mcut.")
+	says(run(s, "list", "--status", "pending"), term.ExitOK, "pdf    body     pending  yes     2026-01-02  Tables are [31mcut.")
 	shown := run(s, "show", "p")
 	for _, part := range []string{
 		"pdf: change the body (pending)", "90% instead of 60% of the trials pass on 10 cases that it was neither written from nor chosen by: better on 4, worse on 1",

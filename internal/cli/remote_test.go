@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,8 +183,13 @@ func TestClientHelp(t *testing.T) {
 			t.Errorf("the help has no line for %s", command)
 		}
 		help := strings.Join(strings.Fields(run(t, command, "--help").stdout), " ")
-		if command != "logout" && (!strings.Contains(help, "3 local edits are in the way") || !strings.Contains(help, "($WHETSTONE_API_KEY)")) {
+		if command != "logout" && (!strings.Contains(help, "2 a flag or an argument is not valid") || !strings.Contains(help, "($WHETSTONE_API_KEY)")) {
 			t.Errorf("the help of %s has no exit codes or no key:\n%s", command, help)
+		}
+		for code, commands := range map[string][]string{"3 local edits": {"install", "sync"}, "4 not everything": {"status"}} {
+			if strings.Contains(help, code) != slices.Contains(commands, command) {
+				t.Errorf("the help of %s has the exit code %q of other commands, or lacks its own:\n%s", command, code, help)
+			}
 		}
 	}
 }

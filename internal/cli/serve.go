@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
@@ -100,11 +101,12 @@ func (c *configCommand) Run(p *term.Program) error {
 type doctorCommand struct {
 	config.Config `embed:""`
 
-	Quick bool `env:"-" help:"Do not read the content of the blobs."`
+	Quick   bool `env:"-" help:"Do not read the content of the blobs."`
+	Verbose bool `env:"-" help:"Also list the checks that found nothing."`
 }
 
-// Run checks the installation and fails if something is broken. It prints all findings,
-// and a warning alone does not fail it. The service may be running.
+// Run checks the installation and fails if something is broken. It prints what is wrong,
+// with --verbose also what is not, and a warning alone does not fail it. The service may be running.
 func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -116,9 +118,18 @@ func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 	findings := doctor.Examine(ctx)
 	progress.Clear()
 	err := p.Print(findings, func(w io.Writer) {
-		fmt.Fprintln(w, "STATUS\tCHECK\tMESSAGE")
-		for _, f := range findings {
+		shown := slices.Clone(findings)
+		if !c.Verbose {
+			shown = slices.DeleteFunc(shown, func(f invariants.Finding) bool { return f.Status == invariants.Good })
+		}
+		if len(shown) > 0 {
+			fmt.Fprintln(w, "STATUS\tCHECK\tMESSAGE")
+		}
+		for _, f := range shown {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Message)
+		}
+		if good := len(findings) - len(shown); good > 0 {
+			fmt.Fprintf(w, "%s found nothing wrong; --verbose lists them.\n", term.Count(good, "check"))
 		}
 	})
 	if err != nil {

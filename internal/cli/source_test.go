@@ -45,7 +45,7 @@ func TestSource(t *testing.T) {
 	if taken.Label != "tables" || taken.Snapshot.ID != first {
 		t.Errorf("uploaded again: %+v, want the snapshot %s", taken, first)
 	}
-	if out := m.must(t, "source", "list", "--type", "upload"); !strings.Contains(out, taken.ID) || !strings.Contains(out, "tables") {
+	if out := m.must(t, "source", "list", "--type", "upload", "--ids"); !strings.Contains(out, taken.ID) || !strings.Contains(out, "tables") {
 		t.Errorf("list: %s", out)
 	}
 	m.run(t, "source", "sync", taken.ID).want(t, term.ExitFailed, "no repository")

@@ -13,20 +13,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
-// helpGroups are the sections of the overview, in this order. Commands that are in none
+// helpGroups are the sections of the overview, in the order of the loop. Commands that are in none
 // of them are listed last, under lastGroup.
 var helpGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Skills", []string{
-		"check", "push", "list", "diff", "history", "install", "uninstall", "sync", "status", "verify", "requires",
-		"rollback", "promote", "withdraw", "open",
+	{"Observe: what do agents do with skills?", []string{"import", "hook", "session", "grade", "skills", "costs", "prices", "report"}},
+	{"Test: does a skill work?", []string{"init", "check", "source", "eval", "proposal"}},
+	{"Ship: publish and install", []string{
+		"push", "list", "diff", "history", "gate", "gates", "approve", "approvals", "promote", "visibility", "requires",
+		"install", "uninstall", "sync", "status", "verify", "open",
 	}},
-	{"Quality", []string{
-		"skills", "costs", "prices", "eval", "gate", "gates", "approve", "approvals", "source", "proposal", "alert", "incident",
-	}},
-	{"Sessions", []string{"import", "hook", "session", "grade"}},
+	{"Watch: is it still good?", []string{"alert", "incident", "rollback", "withdraw"}},
 	{"Account and organisation", []string{
 		"login", "logout", "whoami", "member", "team", "owners", "service-account", "key-policy", "catalog-token",
 		"trusted-publisher", "webhook", "settings", "audit",

@@ -22,7 +22,7 @@ func TestGates(t *testing.T) {
 	}
 	m.run(t, "gates", "policy", "pdf", "--trials", "1000").want(t, term.ExitUsage, "trials")
 	got := m.must(t, "gates", "policy", "pdf", "--mode", "enforce", "--suite", suite, "--trials", "2")
-	for _, line := range []string{"enforce", suite, "Trials           2", "hold"} {
+	for _, line := range []string{"enforce", "Queries", "Trials           2", "hold"} {
 		if !strings.Contains(got, line) {
 			t.Errorf("the policy %q has no %q", got, line)
 		}
@@ -41,7 +41,7 @@ func TestGates(t *testing.T) {
 		t.Fatalf("got the gates %+v, want one that blocks", gates)
 	}
 	version, id := gates[0].Version, gates[0].ID
-	if got := m.must(t, "gates", "list", "--verdict", "block"); !strings.Contains(got, id) || !strings.Contains(got, "block") {
+	if got := m.must(t, "gates", "list", "--verdict", "block", "--ids"); !strings.Contains(got, id) || !strings.Contains(got, "block") {
 		t.Errorf("got %q", got)
 	}
 	if got := m.must(t, "gates", "show", id); !strings.Contains(got, "worse on 10 of 10 cases") ||

@@ -43,7 +43,7 @@ var publishers = server.Resource[api.TrustedPublisher]{
 // publisherAdd has the conditions that a run's ID token must meet.
 type publisherAdd struct {
 	server.Flags `embed:""`
-	Entry        string `arg:"" help:"Name or id of the entry."`
+	Entry        string `arg:"" names:"entries" help:"Name or id of the entry."`
 	Repository   string `arg:"" help:"Path of the repository, e.g. acme/skills."`
 	Issuer       string `env:"-" placeholder:"URL" help:"Issuer of ID tokens: a GitLab instance, or one of Gitea or Forgejo with /api/actions; GitHub's when empty."`
 	Provider     string `env:"-" enum:",github,gitlab,gitea" default:"" placeholder:"gitlab" help:"Kind of code host: github, gitlab or gitea; derived from the issuer when empty."`

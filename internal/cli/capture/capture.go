@@ -1,5 +1,5 @@
-// Package capture has the commands that the help lists under Sessions: they report the
-// sessions of agents on this machine, show them and grade them.
+// Package capture has the commands that report the sessions of agents on this
+// machine, show them and grade them.
 package capture
 
 // Commands are the commands of this package, in the order of the help.

@@ -46,7 +46,7 @@ func (c *alertList) Run(ctx context.Context, p *term.Program) error {
 		}
 		return term.List[client.Alert]{
 			None: "No alerts; `whetstone alert create --help` shows how to make one.",
-			Head: "ALERT\tSKILL\tFIRES WHEN\tSENSITIVITY\tACTION\tCHANNEL\tSTATE",
+			Head: "ID\tSKILL\tFIRES WHEN\tSENSITIVITY\tACTION\tCHANNEL\tSTATE",
 			Row: func(a client.Alert) []any {
 				return []any{
 					a.ID, watchedSkill(a, names), alertCondition(a), a.Sensitivity, term.OrDash(a.Action),

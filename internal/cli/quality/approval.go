@@ -35,7 +35,7 @@ func approvalsPath(entryID, version string) string {
 // approveCommand decides on a candidate. Without a flag it approves.
 type approveCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry."`
 	Version      string `arg:"" help:"The candidate."`
 	Reject       bool   `env:"-" help:"Reject it: it does not become current until you approve it."`
 	Override     bool   `env:"-" help:"Make it current without the approvals that it lacks; needs --comment as the reason."`
@@ -73,7 +73,7 @@ func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
 // approvalsCommand shows approvals.
 type approvalsCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" optional:"" help:"Name or id of the entry; what waits for your approval when empty."`
+	Name         string `arg:"" optional:"" names:"entries" help:"Name or id of the entry; what waits for your approval when empty."`
 	Version      string `arg:"" optional:"" help:"The version."`
 }
 

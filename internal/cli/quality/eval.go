@@ -34,7 +34,7 @@ type evalCommands struct {
 // suiteArg is the argument of the commands about one suite. Names are unique in an
 // organisation only by custom, so an ambiguous one is refused.
 type suiteArg struct {
-	Suite string `arg:"" help:"Name or id of the suite."`
+	Suite string `arg:"" names:"suites" help:"Name or id of the suite."`
 }
 
 // evalListCommand lists suites.

@@ -122,7 +122,7 @@ func dollars(usd *float64) string {
 // evalWatchCommand follows a run.
 type evalWatchCommand struct {
 	server.Flags `embed:""`
-	RunID        string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
+	RunID        string `arg:"" name:"run" names:"suites" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
 // Run follows a run or an improve run: an id doesn't tell which, so a run that is not
@@ -146,7 +146,7 @@ func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 // evalCancelCommand cancels a run.
 type evalCancelCommand struct {
 	server.Flags `embed:""`
-	RunID        string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
+	RunID        string `arg:"" name:"run" names:"suites" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
 // Run cancels a run or an improve run.

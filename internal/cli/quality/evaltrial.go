@@ -16,7 +16,7 @@ import (
 // it.
 type evalTrialCommand struct {
 	server.Flags `embed:""`
-	RunID        string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
+	RunID        string `arg:"" name:"run" names:"suites" help:"Id of the run, or the suite of the newest run."`
 	CaseID       string `arg:"" name:"case" help:"Id, name or title of the case."`
 	Arm          string `env:"-" enum:"skill,no_skill,previous" default:"skill" help:"skill, no_skill or previous."`
 	Trial        int    `env:"-" default:"1" placeholder:"N" help:"Number of the trial."`

@@ -12,7 +12,7 @@ import (
 // skillsFailures selects a skill.
 type skillsFailures struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the skill."`
+	Name         string `arg:"" names:"skills" help:"Name or id of the skill."`
 	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to look back."`
 }
 

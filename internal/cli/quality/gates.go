@@ -3,13 +3,16 @@ package quality
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -32,7 +35,7 @@ type gatesCommands struct {
 // found among any number of gates.
 type gateList struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" optional:"" help:"Name or id of an entry; all entries when empty."`
+	Name         string `arg:"" optional:"" names:"entries" help:"Name or id of an entry; all entries when empty."`
 	Verdict      string `env:"-" enum:",pass,block,inconclusive,skipped" default:"" placeholder:"VERDICT" help:"pass, block, inconclusive or skipped."`
 }
 
@@ -62,7 +65,7 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 		}
 		return term.List[client.Gate]{
 			None: "No gates; `whetstone gates policy NAME --mode enforce` turns them on.",
-			Head: "GATE\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY",
+			Head: "ID\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY",
 			Row: func(g client.Gate) []any {
 				return []any{
 					g.ID, term.Minute(g.CreatedAt), term.Cell(names[g.EntryID]), term.Plain(g.Version),
@@ -88,7 +91,7 @@ func gateVerdict(g client.Gate) string {
 // gateID is the argument of the commands about one gate: its id, or its entry.
 type gateID struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" name:"gate" help:"Id of the gate, or the entry of the newest one."`
+	ID           string `arg:"" name:"gate" names:"entries" help:"Id of the gate, or the entry of the newest one."`
 }
 
 // with resolves an entry to the id of its newest gate, and calls do.
@@ -127,13 +130,27 @@ func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(g, func(w io.Writer) { printGate(w, g) })
+		names, err := suiteNames(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) { printGate(w, g, names) })
 	})
+}
+
+// suiteNames returns the names of all suites by id.
+func suiteNames(ctx context.Context, s *server.Session) (map[string]string, error) {
+	suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{})
+	names := map[string]string{}
+	for _, suite := range suites {
+		names[suite.ID] = suite.Name
+	}
+	return names, err
 }
 
 // printGate prints a gate for people. Reasons and names of cases come from other people
 // and are stripped of control characters.
-func printGate(w io.Writer, g client.Gate) {
+func printGate(w io.Writer, g client.Gate, suites map[string]string) {
 	fmt.Fprintf(w, "%s against %s: %s\n%s\n", term.Plain(g.Version), term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason))
 	// Repeating a gate until it passes by chance does not work: attempts are pooled.
 	if g.Attempt > 1 {
@@ -144,7 +161,8 @@ func printGate(w io.Writer, g client.Gate) {
 		fmt.Fprintf(w, "Overridden: %s\n", term.Cell(g.Override.Reason))
 	}
 	for _, suite := range g.Suites {
-		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict", suite.SuiteID,
+		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict",
+			term.Cell(cmp.Or(suites[suite.SuiteID], suite.SuiteID)),
 			len(suite.Better), len(suite.Worse), suite.Cases, suite.Errors)
 		// Adjusted for the number of suites, which is what the verdict rests on.
 		if suite.AdjustedP != nil {
@@ -248,7 +266,7 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 // from no flag.
 type gatePolicy struct {
 	server.Flags   `embed:""`
-	Name           string   `arg:"" optional:"" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`
+	Name           string   `arg:"" optional:"" names:"entries" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`
 	Mode           string   `env:"-" enum:",off,report,enforce" default:"" placeholder:"MODE" help:"off, report or enforce."`
 	Suite          []string `env:"-" placeholder:"SUITE" help:"Suites to run (names or ids); replaces those of the policy."`
 	Trials         *int     `env:"-" placeholder:"N" help:"How often to try each case."`
@@ -288,6 +306,14 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 				return err
 			}
 		}
+		names, err := suiteNames(ctx, s)
+		if err != nil {
+			return err
+		}
+		suites := make([]string, len(policy.Suites))
+		for i, id := range policy.Suites {
+			suites[i] = term.Cell(cmp.Or(names[id], id))
+		}
 		return p.Print(policy, func(w io.Writer) {
 			cost, own := "no limit", ""
 			if policy.SelfApproval {
@@ -301,10 +327,24 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 			}
 			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax "+
 				"cost\t%s\nFloors\t%s\nApprovals\t%d%s\n",
-				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive,
-				policy.MaxMinutes, cost, policy.Floors, policy.Approvals, own)
+				policy.Mode, cmp.Or(strings.Join(suites, ", "), "those of the skill's sources"), policy.Trials, policy.MinCases, policy.OnInconclusive,
+				policy.MaxMinutes, cost, floorsText(policy.Floors), policy.Approvals, own)
 		})
 	})
+}
+
+// floorsText lists the floors of a policy, e.g. "pass_rate 0.9, validation pass".
+func floorsText(raw json.RawMessage) string {
+	floors, all := map[string]any{}, []string{}
+	if err := json.Unmarshal(raw, &floors); err != nil || len(floors) == 0 {
+		return "none"
+	}
+	for _, name := range slices.Sorted(maps.Keys(floors)) {
+		if floors[name] != nil {
+			all = append(all, term.Cell(fmt.Sprintf("%s %v", name, floors[name])))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 // change applies the flags to p, and reports whether there are any: without, the

@@ -15,7 +15,7 @@ import (
 // improveCommand has the flags of `whetstone eval improve`.
 type improveCommand struct {
 	server.Flags `embed:""`
-	Suite        string  `arg:"" help:"Name or id of the suite."`
+	Suite        string  `arg:"" names:"suites" help:"Name or id of the suite."`
 	Source       string  `env:"-" placeholder:"SOURCE" xor:"subject" help:"Improve the newest snapshot of this cloud source (label or id)."`
 	Entry        string  `env:"-" placeholder:"NAME" xor:"subject" help:"Improve this entry of the registry (name or id)."`
 	Target       string  `env:"-" enum:"description,body,both" default:"description" help:"What may change: description, body or both."`

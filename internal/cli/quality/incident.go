@@ -35,7 +35,7 @@ func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
 		}
 		return term.List[client.Incident]{
 			None: "No incidents.",
-			Head: "INCIDENT\tOPENED\tSKILL\tBAD\tCURRENT\tLEFT\tSTATE",
+			Head: "ID\tOPENED\tSKILL\tBAD\tCURRENT\tLEFT\tSTATE",
 			Row: func(i client.Incident) []any {
 				return []any{
 					i.ID, term.Minute(i.OpenedAt), term.Plain(i.Skill), term.Plain(i.Version), term.Plain(i.GoodVersion),
@@ -49,7 +49,7 @@ func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
 // incidentShow selects an incident.
 type incidentShow struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" name:"incident" help:"Id of the incident, or the skill of the newest one."`
+	ID           string `arg:"" name:"incident" names:"skills" help:"Id of the incident, or the skill of the newest one."`
 }
 
 // Run shows an incident: its evidence, the devices that still have the bad version, and

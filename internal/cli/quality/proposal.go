@@ -38,7 +38,7 @@ func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
 		}
 		return term.List[api.Proposal]{
 			None: "No proposals.",
-			Head: "PROPOSAL\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY",
+			Head: "ID\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY",
 			Row: func(a api.Proposal) []any {
 				return []any{
 					a.ID, term.Cell(a.SkillName), proposalChanges(a), proposalStatus(a), term.YesNo(a.Proved),
@@ -73,7 +73,7 @@ func proposalStatus(a api.Proposal) string {
 // proposalID is the argument of the commands about one proposal: its id, or its skill.
 type proposalID struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" name:"proposal" help:"Id of the proposal, or the skill of the newest pending one."`
+	ID           string `arg:"" name:"proposal" names:"skills" help:"Id of the proposal, or the skill of the newest pending one."`
 }
 
 // with resolves a skill to the id of its newest pending proposal, and calls do.

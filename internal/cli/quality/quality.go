@@ -1,5 +1,5 @@
-// Package quality has the commands that the help lists under Quality: how good skills are
-// and what they cost, their tests, and what decides on and watches their versions.
+// Package quality has the commands that say how good skills are and what they cost,
+// their tests, and what decides on and watches their versions.
 package quality
 
 // Commands are the commands of this package, in the order of the help.

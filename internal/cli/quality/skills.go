@@ -30,7 +30,7 @@ type skillsCommands struct {
 // other skills than the usual list.
 type skillsList struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
+	Name         string `arg:"" optional:"" names:"skills" help:"Name or id of a skill, to show that one."`
 	Find         string `env:"-" placeholder:"TEXT" help:"Only skills with this text in their names."`
 	Status       string `env:"-" placeholder:"STATUS" enum:",healthy,warning,critical,unknown" default:"" help:"Only healthy, warning, critical or unknown skills."`
 	Unconfirmed  bool   `env:"-" help:"Only unconfirmed names: of failed calls, or built into an agent."`
@@ -111,7 +111,7 @@ func (c *skillsList) none() string {
 // the server's window.
 type skillsShow struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the skill."`
+	Name         string `arg:"" names:"skills" help:"Name or id of the skill."`
 	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to show."`
 }
 
@@ -237,7 +237,7 @@ func triggerBasis(s api.Skill) string {
 // skillsHide hides a skill.
 type skillsHide struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the skill."`
+	Name         string `arg:"" names:"skills" help:"Name or id of the skill."`
 }
 
 // Run hides a skill from lists, alerts and pending proposals. Its data stays.
@@ -253,7 +253,7 @@ func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
 // skillsUnhide shows a skill again.
 type skillsUnhide struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the skill; 'skills --hidden' lists them."`
+	Name         string `arg:"" names:"skills" help:"Name or id of the skill; 'skills --hidden' lists them."`
 }
 
 // Run shows a hidden skill again.
@@ -266,8 +266,8 @@ func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
 // skillsMerge merges two names of one skill.
 type skillsMerge struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the skill to merge."`
-	Into         string `arg:"" help:"Name or id of the skill to merge it into."`
+	Name         string `arg:"" names:"skills" help:"Name or id of the skill to merge."`
+	Into         string `arg:"" names:"skills" help:"Name or id of the skill to merge it into."`
 }
 
 // Run merges a skill into another one: new reports count for that at once, old ones are

@@ -43,7 +43,7 @@ func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
 		}
 		return term.List[api.ListedSource]{
 			None: "No cloud sources.",
-			Head: "SOURCE\tLABEL\tTYPE\tCREATED",
+			Head: "ID\tLABEL\tTYPE\tCREATED",
 			Row: func(source api.ListedSource) []any {
 				return []any{source.ID, term.Plain(source.Label), source.SourceType, term.Day(&source.CreatedAt)}
 			},

@@ -2,14 +2,50 @@ package server
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/client/api"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
+
+// namesTimeout is how long a person who pressed Tab waits for names.
+const namesTimeout = 2 * time.Second
+
+// Names returns the names of the organisation's entries, suites or skills, to complete
+// them. Without a login, or a server that answers in time, there are none.
+func Names(ctx context.Context, p *term.Program, kind string) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
+	defer cancel()
+	f := Flags{Server: os.Getenv("WHETSTONE_SERVER"), APIKey: config.Secret(os.Getenv("WHETSTONE_API_KEY"))}
+	_ = f.WithSession(p, func(s *Session) error { // an error has no place on a line that is being typed
+		switch kind {
+		case "entries":
+			all, err := s.ListEntries(ctx, client.Filter{})
+			for _, e := range all {
+				names = append(names, e.Name)
+			}
+			return err
+		case "suites":
+			all, err := s.EvalSuites(ctx, client.EvalSuiteFilter{})
+			for _, suite := range all {
+				names = append(names, suite.Name)
+			}
+			return err
+		}
+		all, err := s.Skills(ctx, client.SkillFilter{})
+		for _, skill := range all {
+			names = append(names, skill.Name)
+		}
+		return err
+	})
+	return names
+}
 
 // SuiteID resolves a suite's name to its id; an id stays as it is, without a request.
 // Several suites of one name are a conflict.

@@ -31,11 +31,14 @@ type Flags struct {
 	APIKey config.Secret `name:"api-key" placeholder:"KEY" help:"API key; by default that of the stored login."`
 }
 
-// Help is shown below the help of each command that has these flags.
-func (Flags) Help() string {
-	return `Exit codes: 0 done; 1 failed; 2 a flag or the skill is not valid; ` +
-		`3 local edits are in the way (install, sync); 4 not everything is up to date (status); ` +
-		`5 no key or an invalid one, or the plan or a permission forbids it.`
+// Help is shown below the help of each command that has these flags, and no help of its own.
+func (f Flags) Help() string { return f.ExitCodes("") }
+
+// ExitCodes returns the exit codes of a command. own are those that only few commands have,
+// e.g. "3 local edits are in the way; ".
+func (Flags) ExitCodes(own string) string {
+	return "Exit codes: 0 done; 1 failed; 2 a flag or an argument is not valid; " + own +
+		"5 the key is missing or not valid, or the plan or a permission does not allow it."
 }
 
 // A Session is a client with the address of its server. Its methods return the client's

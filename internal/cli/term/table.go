@@ -154,6 +154,24 @@ func (g grid) tables() (all []table) {
 	return all
 }
 
+// moveIDs makes the column ID of tables the last one, or removes it: commands take names,
+// too, and an id takes a third of the line.
+func (g grid) moveIDs(show bool) {
+	for _, t := range g.tables() {
+		column := slices.Index(t.grid[0], "ID")
+		if column < 0 {
+			continue
+		}
+		for i, line := range t.grid {
+			id := line[column]
+			g[t.at+i] = slices.Delete(slices.Clone(line), column, column+1)
+			if show {
+				g[t.at+i] = append(g[t.at+i], id)
+			}
+		}
+	}
+}
+
 // minColumn is the width below which no column is truncated, in characters.
 const minColumn = 10
 

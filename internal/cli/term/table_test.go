@@ -103,3 +103,13 @@ func TestTableAligns(t *testing.T) {
 		}
 	})
 }
+
+func TestTableIDs(t *testing.T) {
+	const lists = "ID\tNAME\tROLE\n" + id + "\tdocs\tmember\n"
+	if got, want := printed(t, &term.Program{}, lists), "NAME  ROLE\ndocs  member\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := printed(t, &term.Program{IDs: true}, lists), "NAME  ROLE    ID\ndocs  member  "+id+"\n"; got != want {
+		t.Errorf("with ids: got\n%swant\n%s", got, want)
+	}
+}

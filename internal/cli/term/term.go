@@ -58,6 +58,8 @@ type Program struct {
 	Interactive bool
 	// JSON prints results for scripts. It also suppresses questions.
 	JSON bool
+	// IDs shows the ids in tables whose rows can be named otherwise.
+	IDs bool
 	// Browser opens a page of a server; nil opens none. UseProcess sets it on a
 	// terminal.
 	Browser func(ctx context.Context, server, page string) error
@@ -109,7 +111,9 @@ func (p *Program) Print(value any, table func(w io.Writer)) error {
 	}
 	var text strings.Builder
 	table(&text)
-	return newGrid(text.String()).write(p.Stdout, p.width(), p.Colour())
+	g := newGrid(text.String())
+	g.moveIDs(p.IDs)
+	return g.write(p.Stdout, p.width(), p.Colour())
 }
 
 // PrintJSON writes value as indented JSON, also without --json.

@@ -20,7 +20,7 @@ import (
 // meant depends on the arguments, see ofVersions and withFolder.
 type diffCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry."`
 	From         string `arg:"" optional:"" help:"The older version; the one that was pushed before the newer one when empty. With --dir, the version to compare the folder with."`
 	To           string `arg:"" optional:"" help:"The newer version; the current one when empty."`
 	Dir          string `env:"-" placeholder:"DIR" help:"Compare with the skill in this folder, e.g. before a push."`

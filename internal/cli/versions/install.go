@@ -20,12 +20,15 @@ import (
 type installCommand struct {
 	server.Flags `embed:""`
 	skillsFlag   `embed:""`
-	Name         string `arg:"" optional:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
+	Name         string `arg:"" optional:"" names:"entries" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
 	Force        bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
 	NoRequires   bool   `env:"-" help:"Install only this skill, not those that it requires."`
 	Withdrawn    bool   `env:"-" help:"Install NAME@VERSION although that version was withdrawn."`
 	Frozen       bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, without changing it."`
 }
+
+// Help is shown below the help of the command.
+func (c installCommand) Help() string { return c.ExitCodes("3 local edits are in the way; ") }
 
 // installOutput is the result as --json prints it.
 type installOutput struct {

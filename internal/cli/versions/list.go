@@ -48,7 +48,7 @@ func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
 // historyCommand lists what happened to an entry.
 type historyCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry."`
 }
 
 // Run lists the versions and rollbacks of an entry, newest first. It works for

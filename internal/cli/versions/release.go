@@ -15,7 +15,7 @@ import (
 // reason is required depends on the command.
 type versionArgs struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry."`
 	Version      string `arg:"" help:"The version."`
 	Reason       string `env:"-" help:"Reason, for the audit log."`
 }

@@ -24,7 +24,7 @@ func requirementsOf(ctx context.Context, s *server.Session, entryID, version str
 // requiresCommand selects a version.
 type requiresCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry; NAME@VERSION for one that is not current."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry; NAME@VERSION for one that is not current."`
 }
 
 // Run shows the requirements of a skill as a tree, and the skills that require it.

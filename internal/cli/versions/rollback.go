@@ -17,7 +17,7 @@ import (
 // need not be among the choices: the server decides.
 type rollbackCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry."`
 	Version      string `arg:"" optional:"" help:"Version to go back to; the one that was current before when empty."`
 	Reason       string `env:"-" help:"Reason, for the history."`
 	RollForward  bool   `env:"-" help:"Publish the content as the next patch, for clients that never go down to a lower version."`

@@ -145,6 +145,9 @@ type statusCommand struct {
 	Report       bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
 }
 
+// Help is shown below the help of the command.
+func (c statusCommand) Help() string { return c.ExitCodes("4 not everything is up to date; ") }
+
 // statusOutput is a skill as --json prints it. Edits is never null: scripts iterate
 // over it.
 type statusOutput struct {

@@ -25,6 +25,9 @@ type syncCommand struct {
 	DryRun       bool     `env:"-" help:"Print what would be done, and do nothing."`
 }
 
+// Help is shown below the help of the command.
+func (c syncCommand) Help() string { return c.ExitCodes("3 local edits are in the way; ") }
+
 // The results of an update; a skill that was not updated keeps its drift.
 const (
 	updated     drift = "updated"

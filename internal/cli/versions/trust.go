@@ -83,7 +83,7 @@ func loadPins() (p pinnedKeys, err error) {
 		return p, err
 	}
 	if err := json.Unmarshal(raw, &p); err != nil || p.Version != pinsForm || p.Servers == nil {
-		return p, fault.New(fault.Conflict, "%s is not valid; fix it, or remove it to trust the keys of servers anew", path)
+		return p, fault.New(fault.Conflict, "%s is not valid; fix it, or remove it to trust the keys of servers again", path)
 	}
 	return p, nil
 }

@@ -1,5 +1,5 @@
-// Package versions has the commands that the help lists under Skills: they check, publish,
-// install, verify and roll back versions of skills.
+// Package versions has the commands about versions of skills: they check,
+// publish, install, verify and roll them back.
 package versions
 
 // Commands are the commands of this package, in the order of the help.

@@ -12,7 +12,7 @@ import (
 // visibilityCommand has the new visibility.
 type visibilityCommand struct {
 	server.Flags `embed:""`
-	Name         string `arg:"" help:"Name or id of the entry."`
+	Name         string `arg:"" names:"entries" help:"Name or id of the entry."`
 	Visibility   string `arg:"" enum:"public,org,unlisted" help:"public: everyone; org: only the organisation; unlisted: everyone who knows organisation and name, in no list."`
 }
 

@@ -167,7 +167,7 @@ func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (
 // operator; in requests it is always the caller.
 type Holder struct {
 	Email string      // "" for machines, which share one holder per role
-	Role  access.Role // "" for the role the holder has; new ones are members
+	Role  access.Role // "" for the role the holder has; new ones need one
 }
 
 // IssueKey creates a key for a person and, in the same transaction, adds them to the organisation
@@ -200,6 +200,9 @@ func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User
 	}
 	u, err := userByEmail(ctx, tx, orgID, n.Email)
 	if fault.Is(err, fault.NotFound) {
+		if h.Role == "" {
+			return u, fault.New(fault.NotFound, "No user has the address %s; to add them, give a role, e.g. --role member", n.Email)
+		}
 		return insertNewUser(ctx, tx, n)
 	}
 	if err == nil && h.Role != "" && u.Role != h.Role {
