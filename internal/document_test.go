@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,7 +32,11 @@ func TestArchitectureDocument(t *testing.T) {
 			return parts[1] + generate(t) + parts[2]
 		})
 	}
+	index := documentIndex(t)
 	if *update {
+		if err := os.WriteFile(indexPath, []byte(index), 0o644); err != nil { // a file of the repository
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(architecture, []byte(want), 0o644); err != nil { // a file of the repository
 			t.Fatal(err)
 		}
@@ -40,8 +45,81 @@ func TestArchitectureDocument(t *testing.T) {
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("run `make generate` (-want +got):\n%s", diff)
 	}
+	if raw, err := os.ReadFile(indexPath); err != nil || string(raw) != index {
+		t.Errorf("%v: run `make generate` (-want +got):\n%s", err, cmp.Diff(index, string(raw)))
+	}
 	if n := strings.Count(string(raw), "\n"); n > 250 {
 		t.Errorf("%s has %d lines, more than a person reads at once: 250", architecture, n)
+	}
+}
+
+// indexPath is the list of the documents by which the page /docs finds them.
+const indexPath = "../internal/platform/httpapi/reference_documents.txt"
+
+// documentIndex has a line for each document: file, title, first sentence and headings,
+// separated by tabs. Pages about a task come first.
+func documentIndex(t *testing.T) string {
+	t.Helper()
+	tasks := []string{"tutorial.md", "connect.md", "find-out-why.md", "block-bad-versions.md"}
+	paths, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(paths, func(a, b string) int {
+		at := func(path string) int {
+			if i := slices.Index(tasks, filepath.Base(path)); i >= 0 {
+				return i
+			}
+			return len(tasks)
+		}
+		return at(a) - at(b)
+	})
+	var index strings.Builder
+	fence := regexp.MustCompile("(?ms)^```.*?^```$")
+	sentence, link := regexp.MustCompile(`(?m)^[A-Z][^|]*?[.:](?:\s|$)`), regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := link.ReplaceAllString(fence.ReplaceAllString(string(raw), ""), "$1")
+		title, text, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		fmt.Fprintf(&index, "%s\t%s\t%s", filepath.Base(path), title, strings.Join(strings.Fields(sentence.FindString(text)), " "))
+		for line := range strings.Lines(text) {
+			if heading, ok := strings.CutPrefix(line, "## "); ok {
+				fmt.Fprintf(&index, "\t%s", strings.TrimSpace(heading))
+			}
+		}
+		index.WriteString("\n")
+	}
+	return index.String()
+}
+
+// TestWording keeps phrases of a translation out of what users read; the help of commands is
+// tested in package cli.
+func TestWording(t *testing.T) {
+	raw, err := os.ReadFile("testdata/wording.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(documents) == 0 {
+		t.Fatal(documents, err)
+	}
+	for _, path := range append(documents, "../README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(raw)) {
+			phrase, instead, ok := strings.Cut(strings.TrimSpace(line), " => ")
+			if !ok {
+				continue
+			}
+			if found := regexp.MustCompile("(?i).{0,40}" + phrase + ".{0,40}").Find(text); found != nil {
+				t.Errorf("%s: %q: write %q, or rewrite the sentence", path, found, instead)
+			}
+		}
 	}
 }
 

@@ -51,6 +51,11 @@ func TestDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := blocks(string(text))
+		for _, b := range found {
+			if b.before != "" && !b.needs {
+				t.Errorf("%s:%d: the test prepares something for the block that its reader does not see: begin the line before it with \"Needs: \"", name, b.line)
+			}
+		}
 		todo := slices.DeleteFunc(slices.Clone(found), func(b block) bool { return b.skip != "" })
 		skipped += len(found) - len(todo)
 		if len(todo) == 0 || !*all && !slices.Contains(short, name) {

@@ -24,6 +24,8 @@ type block struct {
 	exit int
 	// before are commands that make what the document supposes to be there.
 	before string
+	// needs is whether a line "Needs: ..." before the block says what before makes.
+	needs bool
 	// with are commands that print what placeholders stand for, e.g. ID.
 	with map[string]string
 }
@@ -42,6 +44,7 @@ var marker = regexp.MustCompile(`^<!-- doctest: (skip|exit|varies|before|with) (
 func blocks(text string) []block {
 	var all []block
 	var marks [][]string
+	needs := false // the last line of text begins with "Needs: "
 	after := false // nothing but blank lines since the last block of commands
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -56,15 +59,17 @@ func blocks(text string) []block {
 			switch {
 			case info == "sh":
 				all = append(all, newBlock(i+1, content, marks))
+				all[len(all)-1].needs = needs
 			case info == "" && after:
 				all[len(all)-1].prints = content
 			}
-			after, marks = info == "sh", nil
+			after, marks, needs = info == "sh", nil, false
 			i = end
 		case marker.MatchString(lines[i]):
 			marks, after = append(marks, marker.FindStringSubmatch(lines[i])), false
 		case strings.TrimSpace(lines[i]) != "":
 			marks, after = nil, false
+			needs = strings.HasPrefix(lines[i], "Needs: ")
 		}
 	}
 	return all
