@@ -156,7 +156,15 @@ func (a *API) withExamples(document *huma.OpenAPI, schemas map[string]*huma.Sche
 				continue
 			}
 			o := **op
-			o.Parameters = a.describedParameters(&o)
+			o.Parameters = nil
+			for _, p := range (*op).Parameters {
+				described := *p
+				if p.Description == "" {
+					_, word := a.words.Find(o.Tags[0], p.Name)
+					described.Description = word.Text
+				}
+				o.Parameters = append(o.Parameters, &described)
+			}
 			if o.RequestBody != nil {
 				body := *o.RequestBody
 				body.Content = a.exampled(body.Content, o.OperationID, requests)
@@ -182,18 +190,6 @@ func (a *API) withExamples(document *huma.OpenAPI, schemas map[string]*huma.Sche
 	return paths
 }
 
-func (a *API) describedParameters(op *huma.Operation) (all []*huma.Param) {
-	for _, p := range op.Parameters {
-		c := *p
-		if c.Description == "" {
-			_, word := a.words.Find(op.Tags[0], p.Name)
-			c.Description = word.Text
-		}
-		all = append(all, &c)
-	}
-	return all
-}
-
 // exampled copies bodies with an example of each.
 func (a *API) exampled(bodies map[string]*huma.MediaType, id string, e exampler) map[string]*huma.MediaType {
 	all := map[string]*huma.MediaType{}
@@ -207,7 +203,15 @@ func (a *API) exampled(bodies map[string]*huma.MediaType, id string, e exampler)
 				c.Example = recorded
 			}
 		case ok && media == formType:
-			c.Example = formExample(recorded)
+			form := object{}
+			_ = json.Unmarshal(recorded, &form) // the file of examples is part of the program
+			for name, value := range form {
+				// A file is named as in a curl command.
+				if text, ok := value.(string); ok && strings.HasPrefix(text, "@") {
+					form[name] = exampleBytes
+				}
+			}
+			c.Example = form
 		case ok:
 			c.Example = recorded
 		default:
@@ -221,18 +225,6 @@ func (a *API) exampled(bodies map[string]*huma.MediaType, id string, e exampler)
 // isBinary reports whether a body is bytes; schemaOf declares them as an extension.
 func isBinary(s *huma.Schema) bool {
 	return s != nil && (s.Format == "binary" || s.Extensions["format"] == "binary")
-}
-
-// formExample replaces files, which are named as in a curl command, by their bytes.
-func formExample(recorded json.RawMessage) object {
-	form := object{}
-	_ = json.Unmarshal(recorded, &form) // the file of examples is part of the program
-	for name, value := range form {
-		if text, ok := value.(string); ok && strings.HasPrefix(text, "@") {
-			form[name] = exampleBytes
-		}
-	}
-	return form
 }
 
 // responsePrefix begins a reference to a response of the components.

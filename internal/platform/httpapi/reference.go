@@ -101,6 +101,12 @@ func renderReference(d referenceDocument) ([]byte, error) {
 	if len(d.API.Servers) > 0 && d.API.Servers[0].URL != "/" {
 		r.server = d.API.Servers[0].URL
 	}
+	var documents []documentPage
+	for line := range strings.Lines(documentIndex) { // which `make generate` writes
+		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) > 2 {
+			documents = append(documents, documentPage{documentsURL + cells[0], cells[1], cells[2], cells[3:]})
+		}
+	}
 	groups, count := r.groups()
 	var b bytes.Buffer
 	err := page.Execute(&b, struct {
@@ -112,7 +118,7 @@ func renderReference(d referenceDocument) ([]byte, error) {
 		Groups      []group
 		Count       int
 		Schemas     []schema
-	}{d.API.Info, paragraphs(d.API.Info.Description), template.CSS(styles), template.JS(script), documentPages(), groups, count, r.named()})
+	}{d.API.Info, paragraphs(d.API.Info.Description), template.CSS(styles), template.JS(script), documents, groups, count, r.named()})
 	return b.Bytes(), err
 }
 
@@ -120,16 +126,6 @@ func renderReference(d referenceDocument) ([]byte, error) {
 type documentPage struct {
 	Address, Title, About string
 	Sections              []string
-}
-
-// documentPages reads the index of the documents, which `make generate` writes.
-func documentPages() (all []documentPage) {
-	for line := range strings.Lines(documentIndex) {
-		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) > 2 {
-			all = append(all, documentPage{documentsURL + cells[0], cells[1], cells[2], cells[3:]})
-		}
-	}
-	return all
 }
 
 type renderer struct {

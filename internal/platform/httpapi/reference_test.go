@@ -73,7 +73,7 @@ func TestRender(t *testing.T) {
   -H 'Content-Type: application/json' \
   -d '{
   "name": "it'\''s \u003cnew\u003e",
-  "owner_id": "0198c2f4-7a51-7e3c-9b1d-2f60a8d4c5e7"
+  "owner_id": "0198c2f4-7a51-7e3c-9b1d-f60587dcfe3e"
 }'`,
 	} {
 		if commands[id] != want {
