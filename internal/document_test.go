@@ -76,7 +76,7 @@ func documentIndex(t *testing.T) string {
 	})
 	var index strings.Builder
 	fence := regexp.MustCompile("(?ms)^```.*?^```$")
-	sentence, link := regexp.MustCompile(`(?m)^[A-Z][^|]*?[.:](?:\s|$)`), regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+	sentence, link := regexp.MustCompile(`(?m)^[A-Z][^|]*?[.](?:\s|$)`), regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {

@@ -213,7 +213,7 @@ func (r *reader) follow(t *testing.T, name string, todo []block) {
 		if code, _, _ := strings.Cut(printed[i+1], "\n"); code != strconv.Itoa(b.exit) {
 			t.Fatalf("%s:%d: exit code %s, want %d:\n%s\n%s", name, b.line, code, b.exit, b.commands, printed[i])
 		}
-		if line := missing(b.prints, printed[i]); line != "" && b.varies == "" {
+		if line := missing(r.here(b.prints), printed[i]); line != "" && b.varies == "" {
 			t.Errorf("%s:%d: not printed: %q\n%s\n%s", name, b.line, line, b.commands, printed[i])
 		}
 	}
