@@ -114,24 +114,19 @@ func scalar(name string, s *huma.Schema) any {
 		case s.Format == "date":
 			return exampleTime[:len("2006-01-02")]
 		case s.Format == "uuid", name == "id", strings.HasSuffix(name, "_id"), strings.HasSuffix(name, "Id"):
-			return idOf(name)
+			if name == "id" {
+				return exampleID
+			}
+			// An id that differs between e.g. entry_id and suite_id.
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(name)) // a hash takes everything
+			return exampleID[:len(exampleID)-12] + strconv.FormatUint(h.Sum64()|1<<63, 16)[:12]
 		case strings.HasPrefix(name, "skill"):
 			return "pdf-forms"
 		}
 		return strings.ReplaceAll(name, "_", "-")
 	}
 	return object{}
-}
-
-// idOf returns an id that differs between e.g. entry_id and suite_id.
-func idOf(name string) string {
-	if name == "id" {
-		return exampleID
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // a hash takes everything
-	digits := strconv.FormatUint(h.Sum64()|1<<63, 16)
-	return exampleID[:len(exampleID)-12] + digits[:12]
 }
 
 func exampleText(value any) string {
@@ -174,7 +169,15 @@ func (a *API) withExamples(document *huma.OpenAPI, schemas map[string]*huma.Sche
 			for status, response := range (*op).Responses {
 				if name := usualError(response); name != "" {
 					if document.Components.Responses[name] == nil {
-						document.Components.Responses[name] = errorExample(answers, status, response)
+						body := *response.Content[jsonType]
+						body.Example = answers.body(body.Schema)
+						if response.Content[jsonType] == structuredContent[jsonType] {
+							n, _ := strconv.Atoi(status) // errorResponses wrote it
+							body.Example = object{"error": object{"message": errorMessages[n], "status": n}}
+						}
+						document.Components.Responses[name] = &huma.Response{
+							Description: response.Description, Content: map[string]*huma.MediaType{jsonType: &body},
+						}
 					}
 					o.Responses[status] = &huma.Response{Ref: responsePrefix + name}
 					continue
@@ -256,14 +259,4 @@ var errorMessages = map[int]string{
 	http.StatusBadGateway:            "The code host did not answer",
 	http.StatusServiceUnavailable:    "The server is busy: try again in a second",
 	http.StatusGatewayTimeout:        "The request took too long",
-}
-
-func errorExample(e exampler, status string, r *huma.Response) *huma.Response {
-	schema := r.Content[jsonType].Schema
-	example := e.body(schema)
-	if r.Content[jsonType] == structuredContent[jsonType] {
-		n, _ := strconv.Atoi(status) // errorResponses wrote it
-		example = object{"error": object{"message": errorMessages[n], "status": n}}
-	}
-	return &huma.Response{Description: r.Description, Content: map[string]*huma.MediaType{jsonType: {Schema: schema, Example: example}}}
 }
