@@ -217,7 +217,7 @@ func (a answer) render(s *Service, v *visit) {
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(a.status)
-	_, _ = page.WriteTo(v.w) // fails if the browser has disconnected
+	_, _ = v.w.Write(labelCells(page.Bytes())) // fails if the browser has disconnected
 }
 
 // takeFlash returns the flash message of the previous request, or none, and clears it.

@@ -114,7 +114,7 @@ func TestProposals(t *testing.T) {
 	b.get("/proposals").want(http.StatusOK).wantText("pdf", "◐ pending", "contributors", "75 %").wantInert()
 	b.get(second).want(http.StatusOK).wantInert()
 	b.get(first).want(http.StatusOK).
-		wantText("Use it also for search", "Reads tables.", "Signals 12", "Period 2026-W01 to", "search Reads tables. Use it also for search. 9").wantForms(first, first+"/apply", first)
+		wantText("Use it also for search", "Reads tables.", "Signals 12", "Period 2026-W01 to", "search Reads tables. Use it also for search. 9").wantForms(first+"/apply", first, first)
 	b.post(first, url.Values{"decision": {"x"}}).want(http.StatusBadRequest)
 	b.post(first, url.Values{"decision": {"applied"}}).want(http.StatusConflict)
 	b.post(first, url.Values{"decision": {"approve"}}).wantLocation(first)

@@ -172,38 +172,76 @@ func TestPrices(t *testing.T) {
 		const path = "/settings/prices"
 		checkPage(t, viewer.get(path).want(http.StatusOK).wantText("no prices of its own").wantNoText("Price file"))
 		viewer.post(path, url.Values{"prices": {`{"models":[]}`}}).want(http.StatusForbidden)
-		p := admin.get(path).want(http.StatusOK).wantForms(path)
+		p := admin.get(path).want(http.StatusOK).wantForms(path, path)
 		checkPage(t, p)
 		if example := textOf(p.all("textarea")[0]); !strings.Contains(example, `"match": "our-model-*"`) {
-			t.Errorf("the form starts with %q", example)
+			t.Errorf("the import starts with %q", example)
 		}
-		save := func(text string) *page { return admin.post(path, url.Values{"prices": {text}}) }
-		save(`{"models":[{"match":"our-*","valid_from":"2026-01-01","input":0.125,"output":2},{"match":"m","input":0,"output":0,"cache_read":1}]}`).
-			wantLocation(path)
+		rows := func(p *page) (all []string) {
+			var row []string
+			for _, input := range p.all("input") {
+				if attr(input, "name") == "match" {
+					row = nil
+				}
+				if row = append(row, attr(input, "value")); attr(input, "name") == "cache_write_hour" && row[0] != "" {
+					all = append(all, strings.Join(row, " "))
+				}
+			}
+			return all
+		}
+		typed := func(all ...[7]string) url.Values {
+			form := url.Values{}
+			for i, name := range []string{"match", "valid_from", "input", "output", "cache_read", "cache_write", "cache_write_hour"} {
+				for _, row := range all {
+					form.Add(name, row[i])
+				}
+			}
+			return form
+		}
+		ours, m := [7]string{"our-*", "2026-01-01", "0.125", "2"}, [7]string{"m", "", "0", "0", "1"}
+		admin.post(path, typed(ours, [7]string{}, m)).wantLocation(path)
 		p = admin.get(path).wantText("The prices were saved.")
-		if diff := cmp.Diff([]string{"our-* 2026-01-01 0.125 2 – – –", "m always 0 0 1 – –"}, p.rows()); diff != "" {
+		want := []string{"our-* 2026-01-01 0.125 2   ", "m  0 0 1  "}
+		if diff := cmp.Diff(want, rows(p)); diff != "" {
 			t.Errorf("prices (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"our-* 2026-01-01 0.125 2 – – –", "m always 0 0 1 – –"}, viewer.get(path).rows()); diff != "" {
 			t.Errorf("prices for a viewer (-want +got):\n%s", diff)
 		}
-		// What the form shows can be saved as it is.
-		save(p.all("textarea")[0].FirstChild.Data).wantLocation(path)
+		for problem, row := range map[string][7]string{
+			"Row 2: enter the name of a model":             {"", "", "1", "1"},
+			"Row 2: enter a day like 2026-01-31":           {"a", "soon", "1", "1"},
+			"Row 2: Input: enter 0 to 10000 USD":           {"a", "", "", "1"},
+			"Row 2: Output: enter 0 to 10000 USD":          {"a", "", "1", "-1"},
+			"Row 2: Cache read: enter 0 to 10000 USD":      {"a", "", "1", "1", "cheap"},
+			"Row 2: Cache write, 1 hour: enter 0 to 10000": {"a", "", "1", "1", "", "", "10001"},
+		} {
+			p := admin.post(path, typed(ours, row)).want(http.StatusBadRequest).wantText(problem)
+			checkPage(t, p)
+			if got := rows(p); len(got) == 0 || got[0] != want[0] {
+				t.Errorf("%s: the rows come back as %q", problem, got)
+			}
+		}
+		imported := func(text string) *page { return admin.post(path, url.Values{"prices": {text}}) }
+		// What the import shows can be saved as it is.
+		imported(p.all("textarea")[0].FirstChild.Data).wantLocation(path)
 		for text, want := range map[string]string{
 			`{"models":[{"match":"m","input":1,"output":1},` + "\n" + `{"match":"m","input":-1,"output":1}]}`: "models[1] (line 2): input must be between 0 and 10,000",
 			`{"models":[{"match":"m","input":1,"outputs":1}]}`:                                                "models[0] (line 1)",
 			`{"models":`: "unexpected EOF", "": "EOF", `{}`: "models is missing",
 		} {
-			p := save(text).want(http.StatusBadRequest).wantText(want)
+			p := imported(text).want(http.StatusBadRequest).wantText(want)
 			checkPage(t, p)
 			if got := p.all("textarea")[0].FirstChild; text != "" && got.Data != text {
 				t.Errorf("%q comes back as %q", text, got.Data)
 			}
 		}
-		if got := len(admin.get(path).rows()); got != 2 {
-			t.Errorf("%d prices after bad ones, want the 2 before", got)
+		if diff := cmp.Diff(want, rows(admin.get(path))); diff != "" {
+			t.Errorf("prices after bad ones (-want +got):\n%s", diff)
 		}
 		admin.post(path, url.Values{"reset": {"true"}}).wantLocation(path)
-		admin.get(path).wantText("no prices of its own")
+		if got := rows(admin.get(path)); len(got) != 0 {
+			t.Errorf("after the reset there are %q", got)
+		}
 	})
 }

@@ -82,6 +82,9 @@ var icons = map[string]string{
 	"theme":     "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11",
 	"menu":      "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
 	"copy":      "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
+	"close":     "m4 4 8 8m0-8-8 8",
+	"agree":     "M2 7h2.5v6.5H2zM4.5 7 7.5 1.8c1.3 0 1.9.9 1.6 2.1L8.6 6h4.2c.9 0 1.5.8 1.3 1.7l-1 4.5c-.2.8-.8 1.3-1.6 1.3h-7",
+	"disagree":  "M2 2.5h2.5V9H2zM4.5 9l3 5.2c1.3 0 1.9-.9 1.6-2.1L8.6 10h4.2c.9 0 1.5-.8 1.3-1.7l-1-4.5c-.2-.8-.8-1.3-1.6-1.3h-7",
 }
 
 // icon returns an icon by its name, hidden from screen readers: a label is always

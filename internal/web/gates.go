@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // suitesShown is also how many suites the selects of forms offer.
@@ -81,6 +82,50 @@ func (v gateView) Attempt() int { return len(v.Previous) + 1 }
 
 // Nth returns the number of an earlier attempt by its index.
 func (gateView) Nth(i int) int { return i + 1 }
+
+// Sentence is the verdict in plain words, "" while there is none. The statistics behind it are
+// folded.
+func (v gateView) Sentence() string {
+	version, against := v.Version, "the current version"
+	if v.Against != nil {
+		against = *v.Against
+	}
+	worse, better, cases := 0, 0, 0
+	for _, s := range v.Suites {
+		worse, better, cases = worse+len(s.Worse), better+len(s.Better), cases+s.Cases
+	}
+	tried, _ := format.Plural(int64(cases), "case", "cases") // it is a number
+	switch decision.Verdict(v.Shown()) {
+	case decision.Pass:
+		if cases == 0 {
+			return version + " passed: there was nothing to compare."
+		}
+		if worse+better == 0 {
+			return fmt.Sprintf("%s passed: it did as well as %s on %s.", version, against, tried)
+		}
+		return fmt.Sprintf("%s passed: it did better than %s on %d of %s and worse on %d.", version, against, better, tried, worse)
+	case decision.Block:
+		if cases == 0 || worse == 0 {
+			return version + " was blocked."
+		}
+		return fmt.Sprintf("%s was blocked: it did worse than %s on %d of %s and better on %d.", version, against, worse, tried, better)
+	case decision.Inconclusive:
+		return fmt.Sprintf("There isn't enough evidence to say whether %s is worse than %s.", version, against)
+	case decision.Skipped:
+		return version + " wasn't compared."
+	}
+	return ""
+}
+
+// Why is the reason that the sentence leaves out, "" if the counts of its cases are the reason.
+func (v gateView) Why() string {
+	for _, s := range v.Suites {
+		if len(s.Worse)+len(s.Better) > 0 && v.Shown() != string(decision.Inconclusive) {
+			return ""
+		}
+	}
+	return v.Reason
+}
 
 // BlocksAt is the p-value up to which the gate blocks. Lifting is a gate that
 // demands an improvement, not only no regression.
@@ -244,6 +289,16 @@ type gatePolicyView struct {
 	Inherited bool           // the entry has no policy of its own yet
 	Suites    []suites.Suite
 	Form      gatePolicyForm
+}
+
+// Chosen is the names of the suites that the policy names.
+func (v gatePolicyView) Chosen() (names []string) {
+	for _, suite := range v.Suites {
+		if v.Form.Has(suite.ID) {
+			names = append(names, suite.Name)
+		}
+	}
+	return names
 }
 
 // handleGatePolicy shows the form of a policy.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -31,22 +32,38 @@ type gatePolicyForm struct {
 // Has reports whether a suite is chosen.
 func (f gatePolicyForm) Has(id string) bool { return slices.Contains(f.Suites, id) }
 
+// A preset is what the gate does with a version that looks worse.
+type preset struct{ Mode, Name, Text string }
+
+// Presets are the choices of the form, from the gentlest to the strictest.
+func (gatePolicyForm) Presets() []preset {
+	return []preset{
+		{"off", "Off", "Versions become current at once. No evals run."},
+		{"report", "Warn", "Versions become current at once. The gate runs your suites and tells you if a version looks worse."},
+		{"enforce", "Block", "Versions wait until your suites show they aren't worse. Fewer than 5 in 100 harmless versions are blocked."},
+	}
+}
+
+// Preset is the one that is chosen.
+func (f gatePolicyForm) Preset() preset {
+	all := f.Presets()
+	return all[max(0, slices.IndexFunc(all, func(p preset) bool { return p.Mode == f.Mode }))]
+}
+
 // A numberField is an input for a number. Problem is the path under which its issues
 // are, which may differ from the name of the input.
-type numberField struct{ Name, Problem, Label, Value string }
+type numberField struct{ Name, Problem, Label, Unit, Help, Value string }
 
-// Numbers are the inputs for numbers, in the order of the form. Their labels are in
-// the order in which a person decides about them.
+// Numbers are the inputs for numbers of the advanced part, in the order of the form.
 func (f gatePolicyForm) Numbers() []numberField {
 	return []numberField{
-		{"trials", "trials", "Trials of each case on each version", f.Trials},
-		{"min_cases", "min_cases", "Minimum cases for a verdict", f.MinCases},
-		{"max_minutes", "max_minutes", "Time limit in minutes", f.MaxMinutes},
-		{"max_cost_usd", "max_cost_usd", "Spending limit in USD; empty for none", f.MaxCost},
-		{"pass_rate", "floors.pass_rate", "Floor: pass rate in %, which the lower bound of its interval must reach; empty for none", f.PassRate},
-		{"trigger_recall", "floors.trigger_recall", "Floor: queries that trigger the skill as they should, in %; empty for none", f.Recall},
-		{"skill_md_tokens", "floors.skill_md_tokens", "Limit of tokens in SKILL.md; empty for none", f.SkillLimit},
-		{"approvals", "approvals", "Approvals that a version needs, in every mode", f.Approvals},
+		{"trials", "trials", "Trials per case", "per version", "More trials find smaller differences and cost more.", f.Trials},
+		{"min_cases", "min_cases", "Minimum cases for a verdict", "cases", "With fewer, there isn't enough evidence.", f.MinCases},
+		{"max_minutes", "max_minutes", "Time limit", "minutes", "", f.MaxMinutes},
+		{"max_cost_usd", "max_cost_usd", "Spending limit", "USD per gate", "Leave empty for no limit.", f.MaxCost},
+		{"pass_rate", "floors.pass_rate", "Minimum pass rate", "%", "The lower end of its 95 % interval must reach it. Leave empty for none.", f.PassRate},
+		{"trigger_recall", "floors.trigger_recall", "Minimum trigger rate", "%", "Share of prompts that should trigger the skill and do. Leave empty for none.", f.Recall},
+		{"skill_md_tokens", "floors.skill_md_tokens", "Maximum size of SKILL.md", "tokens", "Leave empty for no limit.", f.SkillLimit},
 	}
 }
 
@@ -80,10 +97,15 @@ func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 // reported at once, each at its field.
 func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most float64) (float64, bool)) error {
 	var issues []fault.Issue
+	wrong := func(field, text string, args ...any) {
+		all := append(f.Numbers(), numberField{Problem: "approvals", Label: "Approvals needed"})
+		label := all[slices.IndexFunc(all, func(n numberField) bool { return n.Problem == field })].Label
+		issues = append(issues, fault.At(field, "%s: %s", label, fmt.Sprintf(text, args...)))
+	}
 	whole := func(field, text string, into *int) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			issues = append(issues, fault.At(field, "Enter a whole number"))
+			wrong(field, "enter a whole number.")
 		}
 		*into = n
 	}
@@ -93,7 +115,7 @@ func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most flo
 		}
 		value, ok := parse(text, most)
 		if !ok {
-			issues = append(issues, fault.At(field, "Enter a number from 0 to %.0f, or nothing", most))
+			wrong(field, "enter a number from 0 to %.0f, or leave it empty.", most)
 		}
 		value /= scale
 		return &value

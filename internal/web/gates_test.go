@@ -55,7 +55,7 @@ func TestGatePages(t *testing.T) {
 		}
 		bad.Set("trials", "many")
 		bad.Set("pass_rate", "200")
-		checkPage(t, admin.post(path, bad).want(http.StatusBadRequest).wantText("Enter a whole number", "Enter a number from 0 to 100, or nothing"))
+		checkPage(t, admin.post(path, bad).want(http.StatusBadRequest).wantText("Trials per case: enter a whole number.", "Minimum pass rate: enter a number from 0 to 100, or leave it empty."))
 		viewer.post(path, form).want(http.StatusForbidden)
 
 		admin.hold("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Tells jokes", "x")})

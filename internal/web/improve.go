@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
@@ -223,8 +221,7 @@ type improveRunView struct {
 	Rows      []candidate
 	Current   *candidate  // nil until it is scored
 	Best      *candidate  // the winner; nil without one
-	Diff      []diffFile  // diff of the winner's description
-	Passages  []passage   // diff of the winner's SKILL.md; nil in runs that changed descriptions only
+	Diff      diff        // of the winner's SKILL.md, or of its description in runs that changed nothing else
 	Proof     *proof      // nil until the winner was tried on the last part
 	Edits     []edit.Edit // edits of the winner, with reasons
 }
@@ -261,10 +258,8 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 			view.Current = &view.Rows[i]
 		}
 		if r.Winner != nil && *r.Winner == it.N {
-			// By sentence: descriptions are one long line, of which a line diff would
-			// not show the change.
 			view.Best = &view.Rows[i]
-			view.Diff, _ = readDiff(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
+			view.Diff = diffOfTexts("description", r.Description, c.Text)
 		}
 	}
 	if p := r.Proof; p != nil {
@@ -282,19 +277,10 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		view.Passages, _ = wordDiff(p.Diff)
-	}
-	for i, f := range view.Diff {
-		// Line numbers of sentences mean nothing to a reader.
-		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
+		view.Diff = newDiff(p.Diff)
+		view.Diff.Command = "whetstone proposal show " + p.ID
 	}
 	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
-}
-
-// sentences puts each sentence on its own line, for a diff. A line diff of them is a
-// diff by sentence.
-func sentences(text string) string {
-	return strings.NewReplacer(". ", ".\n", "! ", "!\n", "? ", "?\n").Replace(strings.TrimSpace(text)) + "\n"
 }
 
 // scoreText formats how many of the cases with a verdict passed, e.g. "4 of 5".
@@ -321,4 +307,12 @@ func (s *Service) handleCancelImprove(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	return redirect(pathTo("improve-runs", r.ID), "The improve run was cancelled. Finished iterations are kept."), nil
+}
+
+// improveNote is the writer's reason for a candidate, or "" if its edits say the same.
+func improveNote(reason string, edits []edit.Edit) string {
+	if len(edits) == 1 && edits[0].Why == reason {
+		return ""
+	}
+	return reason
 }

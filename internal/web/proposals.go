@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
@@ -43,12 +44,11 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 	return show("proposals", "Proposals", view), err
 }
 
-// proposalView is one proposal with its evidence. Passages are of the diff with its
-// context, or of the two texts where there is none.
+// proposalView is one proposal with its evidence.
 type proposalView struct {
 	proposals.Proposal
-	Passages   []passage // what changes
-	More       bool      // the change is longer than the page shows
+	Changes    diff // of SKILL.md, or of the two texts where that is not known; empty if nothing is proposed yet
+	Connected  bool // a repository that takes pull requests is connected to the entry
 	Facts      []fact
 	Reviewer   string
 	ImproveRun string     // id of the run that proposed it; "" if none did or it was deleted
@@ -64,13 +64,13 @@ func (v proposalView) UnderWay() bool { return v.Outcome != nil && v.Outcome.Sta
 func (v proposalView) Gated() string {
 	switch v.Gate {
 	case gates.Enforce:
-		return "The next version is a candidate until its gate lets it pass."
+		return "The new version waits until its gate passes."
 	case gates.Report:
-		return "The next version is current at once, unless it needs approvals, and its gate says what it thinks."
+		return "The new version becomes current at once, unless it needs approvals. Its gate warns you if it looks worse."
 	case gates.Off:
-		return "The next version is current at once, unless it needs approvals: the entry has no gate."
+		return "The new version becomes current at once, unless it needs approvals: this skill has no gate."
 	}
-	return "The skill is not in the registry: push it first, or take the patch."
+	return "This skill isn't in the registry. Push it first, or download the patch for git apply."
 }
 
 // Value is what the text area begins with. What was typed comes first, so that a
@@ -107,17 +107,30 @@ func (s *Service) proposalView(v *visit) (view proposalView, err error) {
 		return view, err
 	}
 	view.Facts = factsOf(view.Evidence)
-	if view.Diff != "" {
-		view.Passages, view.More = wordDiff(view.Diff)
-	} else {
-		view.Passages = diffOfTexts(view.CurrentValue, view.ProposedValue)
+	switch {
+	case view.Diff != "":
+		view.Changes = newDiff(view.Diff)
+	case view.ProposedValue != nil:
+		before := ""
+		if view.CurrentValue != nil {
+			before = *view.CurrentValue
+		}
+		view.Changes = diffOfTexts(string(view.Type), before, *view.ProposedValue)
 	}
+	view.Changes.Command = "whetstone proposal show " + view.ID
 	if view.EntryID != "" {
 		policy, _, err := s.Gates.PolicyOf(v.Context(), v.Caller.OrgID, view.EntryID)
 		if err != nil && !fault.Is(err, fault.NotFound) { // the entry may be deleted
 			return view, err
 		}
 		view.Gate = policy.Mode
+		connections, _, err := s.Repohost.Connections(v.Context(), v.Caller.OrgID)
+		if err != nil {
+			return view, err
+		}
+		view.Connected = slices.ContainsFunc(connections, func(c repohost.Connection) bool {
+			return c.EntryID == view.EntryID && c.WriteBackEnabled
+		})
 	}
 	if view.ReviewedBy != nil {
 		names, err := s.userNames(v)
@@ -183,7 +196,7 @@ func (s *Service) changeProposal(v *visit, decision string) (done string, err er
 		return "The text is saved.", err
 	case "refresh":
 		_, err = s.Proposals.Refresh(v.Context(), v.Caller, id)
-		return "The proposal is made of the current words.", err
+		return "The proposal was redone for the current text.", err
 	}
 	to, ok := moves[decision]
 	if !ok {

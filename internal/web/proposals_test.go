@@ -44,13 +44,13 @@ func TestProposalPage(t *testing.T) {
 			Edits: []proposals.Edit{{Op: "replace", Anchor: "the table", Text: "the whole table", Why: "Rows are missing " + payload, Cases: []string{"rows", "sums"}}},
 		},
 	})
-	page := b.get(path).want(http.StatusOK).wantInert().wantText("pdf: change the body", "proved", "Changes of 1.2.0", "90", "4 better, 1 worse",
+	page := b.get(path).want(http.StatusOK).wantInert().wantText("pdf: change the body", "proved", "Changes to 1.2.0", "90", "4 better, 1 worse",
 		"+2 to +48 points", "Proved to be better. A difference like this happens in 3 of 100", "Rows are missing", "For 2 cases: rows , sums", "Improve run View the improve run")
 	checkPage(t, page)
-	if got := page.texts("ins"); !slices.Equal(got, []string{"Added words", "whole"}) {
+	if got := page.texts("ins"); !slices.Equal(got, []string{"whole"}) {
 		t.Errorf("the words %q are shown as added", got)
 	}
-	if got := page.texts("del"); !slices.Equal(got, []string{"removed words"}) {
+	if got := page.texts("del"); !slices.Equal(got, []string{}) {
 		t.Errorf("the words %q are shown as removed", got)
 	}
 	if hrefs := page.hrefs(); slices.Contains(hrefs, "/improve-runs/gone") {
@@ -61,7 +61,7 @@ func TestProposalPage(t *testing.T) {
 	b.get(w.proposed(proposals.Draft{
 		Finding: "improve_run 2", Type: proposals.Description, ProposedValue: &body, Reason: "r", Evidence: object{},
 		Proof: &proposals.Proof{Cases: 4, Current: 0.5, Winner: 0.6, Better: 1, P: &p},
-	})).want(http.StatusOK).wantText("not proved", "Not proved to be better. A difference like this happens in 40 of 100", "No evidence was given")
+	})).want(http.StatusOK).wantText("not proved", "Not proved to be better. A difference like this happens in 40 of 100", "This proposal came without evidence")
 }
 
 // TestWriteProposal: a proposal without a text cannot be approved until a person has
@@ -72,7 +72,7 @@ func TestWriteProposal(t *testing.T) {
 	b, viewer := w.as(access.Owner), w.as(access.Viewer)
 	b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables.", "Read it.\n")})
 	path := w.proposed(proposals.Draft{Finding: "low_grade", Type: proposals.Body, Reason: "Many fail.", Evidence: object{}})
-	empty := b.get(path).want(http.StatusOK).wantText("A person has to write the new text", "It cannot be approved before its text is written")
+	empty := b.get(path).want(http.StatusOK).wantText("This proposal has a reason but no text yet", "You can approve it once its text is written")
 	checkPage(t, empty)
 	if text := strings.Join(empty.texts("pre"), ""); text != "" {
 		t.Errorf("without a value the page shows %q", text)
@@ -82,13 +82,13 @@ func TestWriteProposal(t *testing.T) {
 	viewer.post(path, url.Values{"decision": {"write"}, "value": {"x"}}).want(http.StatusForbidden)
 	checkPage(t, b.post(path, url.Values{"decision": {"write"}, "value": {" "}}).want(http.StatusBadRequest))
 	b.post(path, url.Values{"decision": {"write"}, "value": {"Read it.\r\nCheck it.\r\n"}}).wantLocation(path)
-	written := b.get(path).want(http.StatusOK).wantText("The text is saved", "Changes of 1.0.0", "Write another text")
+	written := b.get(path).want(http.StatusOK).wantText("The text is saved", "Changes to 1.0.0", "Write another text")
 	checkPage(t, written)
-	if got := written.texts("ins"); !slices.Contains(got, "Check it.") {
+	if got := written.texts("tr.add"); !slices.ContainsFunc(got, func(line string) bool { return strings.HasSuffix(line, "+ Check it.") }) {
 		t.Errorf("the words %q are shown as added", got)
 	}
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables.", "Read it slowly.\n")})
-	stale := b.get(path).want(http.StatusOK).wantText("This proposal is stale", "Make it of the current words", "It cannot be approved while it is stale")
+	stale := b.get(path).want(http.StatusOK).wantText("This proposal is out of date", "Redo it for the current text", "You can't approve it while it's out of date")
 	checkPage(t, stale)
 	b.post(path, url.Values{"decision": {"refresh"}}).want(http.StatusConflict).wantText("A person wrote its value")
 	b.post(path, url.Values{"decision": {"write"}, "value": {"Read it slowly.\nCheck it.\n"}}).wantLocation(path)
@@ -97,7 +97,8 @@ func TestWriteProposal(t *testing.T) {
 	member := w.as(access.Member, access.Read, access.Write)
 	member.get(path).want(http.StatusOK).wantNoText("Publish as a version")
 	member.post(path+"/apply", url.Values{"as": {"version"}}).want(http.StatusForbidden)
-	checkPage(t, b.get(path).want(http.StatusOK).wantText("Publish as a version", "The next version is current at once, unless it needs approvals: the entry has no gate.", "Open a pull request", "Download the patch"))
+	checkPage(t, b.get(path).want(http.StatusOK).wantText("Publish as a version", "The new version becomes current at once, unless it needs approvals: this skill has no gate.", "Download the patch").
+		wantNoText("Open a pull request"))
 	b.post(path+"/apply", url.Values{"as": {"letter"}}).want(http.StatusBadRequest)
 	checkPage(t, b.post(path+"/apply", url.Values{"as": {"pull_request"}}).want(http.StatusConflict).wantText("No repository is connected to pdf"))
 	patch := b.post(path+"/apply", url.Values{"as": {"patch"}}).want(http.StatusOK)
@@ -105,7 +106,7 @@ func TestWriteProposal(t *testing.T) {
 		t.Errorf("the patch is %q, %v", patch.body, patch.Header)
 	}
 	b.post(path+"/apply", url.Values{"as": {"version"}}).wantLocation(path)
-	applied := b.eventually(path, "● published").wantText("Outcome", "version 1.1.1", "no graded session of the version yet").wantNoText("Publish as a version")
+	applied := b.eventually(path, "● published").wantText("Outcome", "version 1.1.1", "no graded sessions of this version yet").wantNoText("Publish as a version")
 	checkPage(t, applied)
 	b.get(applied.href("1.1.1")).want(http.StatusOK)
 }

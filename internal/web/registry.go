@@ -138,7 +138,7 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 	if view.SkillID != nil {
 		view.Skill = *view.SkillID
 	}
-	if err := s.releases(v.Context(), &view); err != nil {
+	if view.Releases, view.MoreReleases, err = s.releases(v.Context(), view.Entry, view.Own); err != nil {
 		return view, err
 	}
 	if err := s.readme(v.Context(), &view); err != nil {
@@ -187,23 +187,33 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 	return view, err
 }
 
-// releases adds the newest versions with their figures. One more than shown is read,
-// to learn whether there are more.
-func (s *Service) releases(ctx context.Context, view *entryView) error {
-	versions, quality, err := s.Registry.Versions(ctx, view.OrgID, view.ID, versionsShown+1)
-	view.MoreReleases = len(versions) > versionsShown
+// releases reads the newest versions with their figures, and reports whether there are
+// more. One more than shown is read, to learn that.
+func (s *Service) releases(ctx context.Context, e registry.Entry, own bool) (all []shownVersion, more bool, err error) {
+	versions, quality, err := s.Registry.Versions(ctx, e.OrgID, e.ID, versionsShown+1)
 	for _, version := range versions[:min(len(versions), versionsShown)] {
-		r := shownVersion{Version: version, Current: version.ID == view.CurrentVersionID}
-		if view.Own {
+		r := shownVersion{Version: version, Current: version.ID == e.CurrentVersionID}
+		if own {
 			r.Quality = quality[version.ID]
 		}
 		if rate := r.Quality.PassRate; rate != nil {
 			low, high := stats.Wilson(*rate, int(r.Quality.GradedSessions))
 			r.Interval = &[2]float64{low, high}
 		}
-		view.Releases = append(view.Releases, r)
+		all = append(all, r)
 	}
-	return err
+	return all, len(versions) > versionsShown, err
+}
+
+// compared returns the figures of two versions, the older first, for above their diff. One
+// that is too old to be listed has none.
+func compared(all []shownVersion, from, to string) (pair []shownVersion) {
+	for _, version := range []string{from, to} {
+		if i := slices.IndexFunc(all, func(r shownVersion) bool { return r.Version.Version == version }); i >= 0 {
+			pair = append(pair, all[i])
+		}
+	}
+	return pair
 }
 
 // readme reads the current version's SKILL.md, or else its README.md. It is rendered
@@ -378,9 +388,9 @@ type versionView struct {
 	Others  []string        // versions to compare with
 	Before  string          // the one that was pushed before, if any
 	From    string          // the version to compare with; "" when a file is shown
-	Diff    []diffFile
-	DiffURL string // URL of the whole diff, if only the beginning is shown
-	Path    string // of the shown file
+	Diff    diff
+	Figures []shownVersion // of the version, after those of the one to compare with
+	Path    string         // of the shown file
 	File    shownFile
 	Signed  []attestations.Shown
 }
@@ -410,17 +420,18 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	// For the menu of versions to compare with.
-	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.OrgID, view.Entry.ID, versionsShown)
+	versions, _, err := s.releases(v.Context(), view.Entry, own(v, view.Entry))
 	if err != nil {
 		return answer{}, err
 	}
 	for i, other := range versions { // the newest first
 		if other.ID != view.Version.ID {
-			view.Others = append(view.Others, other.Version)
+			view.Others = append(view.Others, other.Version.Version)
 		} else if i+1 < len(versions) {
-			view.Before = versions[i+1].Version
+			view.Before = versions[i+1].Version.Version
 		}
 	}
+	view.Figures = compared(versions, v.URL.Query().Get("from"), view.Version.Version)
 	if view.Signed, err = s.Attestations.Show(v.Context(), view.Version, view.Entry.OrgID == v.Caller.OrgID); err != nil {
 		return answer{}, err
 	}
@@ -443,14 +454,12 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 			return answer{}, err
 		}
 		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
-		var more bool
-		if view.Diff, more = readDiff(string(text)); more {
-			query := url.Values{"from": {view.From}}
-			if view.Version.State == registry.Withdrawn || from.State == registry.Withdrawn {
-				query.Set("withdrawn", "true")
-			}
-			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + query.Encode()
+		query := url.Values{"from": {view.From}}
+		if view.Version.State == registry.Withdrawn || from.State == registry.Withdrawn {
+			query.Set("withdrawn", "true")
 		}
+		view.Diff = newDiff(string(text))
+		view.Diff.URL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + query.Encode()
 		return show("registry_version", title, view), err
 	}
 	err = s.openFile(v, &view)

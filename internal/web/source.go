@@ -168,8 +168,7 @@ func excerpt(text []byte, line int) []excerptLine {
 type diffView struct {
 	sources.Detail
 	From, To sources.Snapshot
-	Diff     []diffFile
-	DiffURL  string // URL of the whole diff, if only the beginning is shown
+	Diff     diff
 }
 
 // handleSourceDiff shows the diff between two snapshots. A diff is computed each
@@ -184,11 +183,8 @@ func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	text, err := s.Sources.Diff(v.Context(), view.From, view.To)
-	var more bool
-	if view.Diff, more = readDiff(string(text)); more {
-		query := url.Values{"from": {view.From.ID}, "to": {view.To.ID}}
-		view.DiffURL = pathTo("sources", d.ID, "changes.diff") + "?" + query.Encode()
-	}
+	view.Diff = newDiff(string(text))
+	view.Diff.URL = pathTo("sources", d.ID, "changes.diff") + "?" + url.Values{"from": {view.From.ID}, "to": {view.To.ID}}.Encode()
 	return show("source_diff", "Changes of "+d.Label, view), err
 }
 

@@ -84,7 +84,7 @@ func TestSources(t *testing.T) {
 	b.get(path).wantText("Nothing changed")
 	diff := b.get(path + "/diff").want(http.StatusOK).wantText("scripts/a b.sh")
 	checkPage(t, diff)
-	if got := append(diff.texts("tr.del"), diff.texts("tr.add")...); !cmp.Equal(got, []string{"- Run this:", "- echo 1", "+ Run that:"}) {
+	if got := append(diff.texts("tr.del"), diff.texts("tr.add")...); !cmp.Equal(got, []string{"7 - Run this :", "1 - echo 1", "7 + Run that :"}) {
 		t.Errorf("the diff has %q", got)
 	}
 	b.get("/sources").wantText("pdf", "not linked")

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 )
 
 // trialView is the page of one trial. Others are all trials of the case, in both
@@ -179,12 +180,13 @@ func newTrialColumn(t trials.Trial, key trials.Key, cursor string, turn, steps i
 // shown as unchanged lines, so that both look alike.
 func fileLines(shown string, isDiff bool) (lines []diffLine) {
 	if isDiff {
-		if files, _ := readDiff(shown); len(files) > 0 {
-			return files[0].Lines
+		if d := newDiff(shown); len(d.Files) > 0 {
+			return d.Files[0].Lines
 		}
 	}
 	for line := range strings.Lines(shown) {
-		lines = append(lines, diffLine{Kind: "same", Text: strings.TrimRight(line, "\r\n")})
+		text := []compare.Span{{Kind: compare.Same, Text: strings.TrimRight(line, "\r\n")}}
+		lines = append(lines, diffLine{Kind: "same", New: len(lines) + 1, Spans: text})
 	}
 	return lines
 }

@@ -10,8 +10,8 @@ import (
 // versionReviewView is the page on which people decide about a candidate.
 type versionReviewView struct {
 	candidateReview
-	Diff    []diffFile
-	DiffURL string // URL of the whole diff, if only the beginning is shown
+	Diff    diff
+	Figures []shownVersion // of the current version and of this one
 }
 
 // versionReview reads the page: the decision, what it rests on, and what would
@@ -20,12 +20,15 @@ func (s *Service) versionReview(v *visit) (view versionReviewView, err error) {
 	if view.candidateReview, err = s.reviewOf(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version")); err != nil {
 		return view, err
 	}
-	text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
-	var more bool
-	if view.Diff, more = readDiff(string(text)); more {
-		view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" +
-			url.Values{"from": {view.From}}.Encode()
+	versions, _, err := s.releases(v.Context(), view.Entry, true)
+	if err != nil {
+		return view, err
 	}
+	view.Figures = compared(versions, view.From, view.Version.Version)
+	text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
+	view.Diff = newDiff(string(text))
+	view.Diff.URL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" +
+		url.Values{"from": {view.From}}.Encode()
 	return view, err
 }
 

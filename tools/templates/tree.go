@@ -33,7 +33,7 @@ type gap struct {
 }
 
 // empty are the elements without content.
-var empty = []string{"br", "hr", "img", "input", "link", "meta", "source", "wbr", "!doctype"}
+var empty = []string{"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr", "!doctype"}
 
 // inline are the elements beside which white space shows.
 var inline = []string{

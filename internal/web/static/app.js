@@ -54,6 +54,32 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// Forms with rows: one more is a copy of the last, empty and with the next number.
+for (const add of document.querySelectorAll("[data-add-row]")) {
+  const rows = add.form.querySelector("table.rows tbody");
+  const clear = (row, number) => {
+    for (const field of row.querySelectorAll("input, select")) {
+      if (field.ariaLabel) field.ariaLabel = field.ariaLabel.replace(/\d+$/, number);
+      if (field.tagName === "INPUT") field.value = "";
+    }
+  };
+  add.hidden = false;
+  for (const button of rows.querySelectorAll("[data-remove-row]")) button.hidden = false;
+  add.addEventListener("click", () => {
+    const row = rows.lastElementChild.cloneNode(true);
+    clear(row, rows.children.length + 1);
+    rows.append(row);
+    row.querySelector("input").focus();
+  });
+  rows.addEventListener("click", (event) => {
+    const row = event.target.closest("[data-remove-row]")?.closest("tr");
+    if (!row) return;
+    if (rows.children.length > 1) row.remove();
+    else clear(row, 1);
+    add.focus();
+  });
+}
+
 // Changes that cannot be undone ask first.
 document.addEventListener("submit", (event) => {
   const text = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;

@@ -1,22 +1,6 @@
 // The editor of a suite's cases.
 "use strict";
 
-const add = document.querySelector("[data-add-row]");
-if (add) {
-  add.hidden = false;
-  add.addEventListener("click", () => {
-    const rows = document.querySelector("table.rows tbody");
-    const row = rows.lastElementChild.cloneNode(true);
-    const number = rows.children.length + 1;
-    for (const field of row.querySelectorAll("input, select")) {
-      if (field.ariaLabel) field.ariaLabel = field.ariaLabel.replace(/\d+$/, number);
-      if (field.tagName === "INPUT") field.value = "";
-    }
-    rows.append(row);
-    row.querySelector("[name=query]").focus();
-  });
-}
-
 // A link to a line selects it in the text.
 for (const link of document.querySelectorAll("[data-line]")) {
   link.addEventListener("click", (event) => {

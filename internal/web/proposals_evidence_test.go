@@ -2,43 +2,10 @@ package web
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 )
-
-func TestWordDiff(t *testing.T) {
-	before := "---\nname: pdf\n---\nRead the table.\n" + strings.Repeat("same\n", 20) + "Write it.\n"
-	after := "---\nname: pdf\n---\nRead the whole table.\n" + strings.Repeat("same\n", 20) + "Write it.\nCheck it.\n"
-	got, more := wordDiff(string(compare.Texts("SKILL.md", before, after)))
-	if more || len(got) != 2 || got[0].Where != "line 1" {
-		t.Fatalf("got %d passages, %v: %+v", len(got), more, got)
-	}
-	var added []string
-	for _, p := range got {
-		for _, s := range p.Spans {
-			if s.Kind == compare.Added {
-				added = append(added, strings.TrimSpace(s.Text))
-			}
-			if s.Kind == compare.Removed {
-				t.Errorf("%q is shown as removed", s.Text)
-			}
-		}
-	}
-	if diff := cmp.Diff([]string{"whole", "Check it."}, added); diff != "" {
-		t.Errorf("added (-want +got):\n%s", diff)
-	}
-	if got, more := wordDiff(""); len(got) > 0 || more {
-		t.Errorf("no diff is %v", got)
-	}
-	long := string(compare.Texts("SKILL.md", "", strings.Repeat("word word word\n", 20_000)))
-	if _, more := wordDiff(long); !more {
-		t.Error("a long diff is shown whole")
-	}
-}
 
 func TestFacts(t *testing.T) {
 	for raw, want := range map[string][]fact{
