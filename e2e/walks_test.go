@@ -207,7 +207,7 @@ func walkToRepository(b *walk, p *process) {
 	b.signIn(p.key)
 	b.menu("/repohost", "Code host")
 	b.do(chromedp.SendKeys("#account_login", "acme"), chromedp.SendKeys("#bind_installation", "7"))
-	b.send(`form[action="/repohost/installations"] button`, ".flash", "The account acme was bound.")
+	b.send(`form[action="/repohost/installations"] button`, ".flash", "The account acme was connected.")
 	b.click(`main a[href="/repohost/connections/new"]`, "Connect")
 	b.click(`td.actions a[href*="from-git"]`, "Connect")
 	b.choose("#entry_id", "new")

@@ -43,7 +43,8 @@ func labelCells(page []byte) []byte {
 				case inHead && start:
 					head = &bytes.Buffer{}
 				case inHead:
-					heads, head = append(heads, string(bytes.Trim(head.Bytes(), " \n↑↓"))), nil // without the arrow of a sorted column
+					// Without the arrow of a sorted column.
+					heads, head = append(heads, string(bytes.Trim(head.Bytes(), " \n↑↓"))), nil
 				case start:
 					if column < len(heads) && heads[column] != "" {
 						out.Write(raw[:len(raw)-1])

@@ -41,7 +41,7 @@ var badgeKinds = map[string]string{
 	"candidate": "warn", "withdrawn": "warn", "inconclusive": "warn", "superseded": "warn",
 	"met": "good", "unmet": "warn", "missing": "bad", "critical": "bad", "fail": "bad", "block": "bad", "failed": "bad",
 	"failed_transient": "bad", "failed_terminal": "bad",
-	"firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
+	"firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad", "blocked": "bad",
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }
 

@@ -103,12 +103,14 @@ func (v gateView) Sentence() string {
 		if worse+better == 0 {
 			return fmt.Sprintf("%s passed: it did as well as %s on %s.", version, against, tried)
 		}
-		return fmt.Sprintf("%s passed: it did better than %s on %d of %s and worse on %d.", version, against, better, tried, worse)
+		return fmt.Sprintf("%s passed: it did better than %s on %d of %s and worse on %d.",
+			version, against, better, tried, worse)
 	case decision.Block:
 		if cases == 0 || worse == 0 {
 			return version + " was blocked."
 		}
-		return fmt.Sprintf("%s was blocked: it did worse than %s on %d of %s and better on %d.", version, against, worse, tried, better)
+		return fmt.Sprintf("%s was blocked: it did worse than %s on %d of %s and better on %d.",
+			version, against, worse, tried, better)
 	case decision.Inconclusive:
 		return fmt.Sprintf("There isn't enough evidence to say whether %s is worse than %s.", version, against)
 	case decision.Skipped:

@@ -40,7 +40,8 @@ func (gatePolicyForm) Presets() []preset {
 	return []preset{
 		{"off", "Off", "Versions become current at once. No evals run."},
 		{"report", "Warn", "Versions become current at once. The gate runs your suites and tells you if a version looks worse."},
-		{"enforce", "Block", "Versions wait until your suites show they aren't worse. Fewer than 5 in 100 harmless versions are blocked."},
+		{"enforce", "Block", "Versions wait until your suites show they aren't worse. " +
+			"At most 5 in 100 harmless versions are blocked."},
 	}
 }
 
@@ -58,12 +59,21 @@ type numberField struct{ Name, Problem, Label, Unit, Help, Value string }
 func (f gatePolicyForm) Numbers() []numberField {
 	return []numberField{
 		{"trials", "trials", "Trials per case", "per version", "More trials find smaller differences and cost more.", f.Trials},
-		{"min_cases", "min_cases", "Minimum cases for a verdict", "cases", "With fewer, there isn't enough evidence.", f.MinCases},
+		{"min_cases", "min_cases", "Minimum cases for a verdict", "cases", "Fewer aren't enough evidence.", f.MinCases},
 		{"max_minutes", "max_minutes", "Time limit", "minutes", "", f.MaxMinutes},
 		{"max_cost_usd", "max_cost_usd", "Spending limit", "USD per gate", "Leave empty for no limit.", f.MaxCost},
-		{"pass_rate", "floors.pass_rate", "Minimum pass rate", "%", "The lower end of its 95 % interval must reach it. Leave empty for none.", f.PassRate},
-		{"trigger_recall", "floors.trigger_recall", "Minimum trigger rate", "%", "Share of prompts that should trigger the skill and do. Leave empty for none.", f.Recall},
-		{"skill_md_tokens", "floors.skill_md_tokens", "Maximum size of SKILL.md", "tokens", "Leave empty for no limit.", f.SkillLimit},
+		{
+			"pass_rate", "floors.pass_rate", "Minimum pass rate", "%",
+			"The lower end of its 95 % interval must reach it. Leave empty for none.", f.PassRate,
+		},
+		{
+			"trigger_recall", "floors.trigger_recall", "Minimum trigger rate", "%",
+			"Share of prompts that should trigger the skill and do. Leave empty for none.", f.Recall,
+		},
+		{
+			"skill_md_tokens", "floors.skill_md_tokens", "Maximum size of SKILL.md", "tokens",
+			"Leave empty for no limit.", f.SkillLimit,
+		},
 	}
 }
 

@@ -80,7 +80,7 @@ func TestGatePages(t *testing.T) {
 			Want(http.StatusOK)
 		admin.hold("fresh", "0.1.0", map[string]string{"SKILL.md": skillText("fresh", "Is new", "x")})
 		checkPage(t, viewer.get("/registry").want(http.StatusOK).wantText("pdf", "fresh", "no current version"))
-		checkPage(t, viewer.get("/registry/"+entry).want(http.StatusOK).wantText("candidate gate"))
+		checkPage(t, viewer.get("/registry/"+entry).want(http.StatusOK).wantText("blocked gate"))
 
 		checkPage(t, admin.post(gate+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("Reason is required"))
 		admin.post(gate+"/override", url.Values{"reason": {"jokes are in"}}).wantLocation(gate)

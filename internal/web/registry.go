@@ -16,6 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/gates"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -103,6 +105,7 @@ type entryView struct {
 type shownVersion struct {
 	registry.Version
 	Current  bool
+	Shown    string // of a version that is not published: candidate, blocked, superseded or withdrawn
 	Quality  skills.Quality
 	Interval *[2]float64
 }
@@ -191,10 +194,20 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 // more. One more than shown is read, to learn that.
 func (s *Service) releases(ctx context.Context, e registry.Entry, own bool) (all []shownVersion, more bool, err error) {
 	versions, quality, err := s.Registry.Versions(ctx, e.OrgID, e.ID, versionsShown+1)
+	if err != nil {
+		return nil, false, err
+	}
+	held, err := s.heldBack(ctx, e, own)
 	for _, version := range versions[:min(len(versions), versionsShown)] {
 		r := shownVersion{Version: version, Current: version.ID == e.CurrentVersionID}
 		if own {
 			r.Quality = quality[version.ID]
+		}
+		if version.State != registry.Published {
+			r.Shown = string(version.State)
+		}
+		if state := held[version.Version]; state != "" && version.State == registry.Candidate {
+			r.Shown = state
 		}
 		if rate := r.Quality.PassRate; rate != nil {
 			low, high := stats.Wilson(*rate, int(r.Quality.GradedSessions))
@@ -203,6 +216,30 @@ func (s *Service) releases(ctx context.Context, e registry.Entry, own bool) (all
 		all = append(all, r)
 	}
 	return all, len(versions) > versionsShown, err
+}
+
+// heldBack says what the last gates of an entry decided about its candidates: blocked or
+// superseded, by version.
+func (s *Service) heldBack(ctx context.Context, e registry.Entry, own bool) (map[string]string, error) {
+	states := map[string]string{}
+	if !own {
+		return states, nil
+	}
+	all, _, err := s.Gates.List(ctx, e.OrgID, gates.Filter{EntryID: e.ID, Page: store.Page{Limit: versionsShown}})
+	for _, g := range all { // the newest first
+		if _, known := states[g.Version]; known || g.Pull != nil {
+			continue
+		}
+		switch {
+		case g.Shown() == string(decision.Block):
+			states[g.Version] = "blocked"
+		case g.Status == gates.Superseded:
+			states[g.Version] = string(gates.Superseded)
+		default:
+			states[g.Version] = ""
+		}
+	}
+	return states, err
 }
 
 // compared returns the figures of two versions, the older first, for above their diff. One

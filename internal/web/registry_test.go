@@ -110,7 +110,7 @@ func TestRegistry(t *testing.T) {
 	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "# Reading\n\nFirst *words*"), "a.txt": "one\n", "blob.bin": "\x00\x01"})
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "# Reading\n\nSecond words"), "a.txt": "two\n"})
 	b.push("mail", "0.1.0", map[string]string{"SKILL.md": skillText("mail", "Writes letters", "Hello")})
-	b.get("/registry").want(http.StatusOK).wantText("pdf", "mail", "1.1.0", "this organisation").wantNoText("never").wantForms()
+	b.get("/registry").want(http.StatusOK).wantText("pdf", "mail", "1.1.0").wantNoText("never").wantForms()
 	b.get("/registry?q=letters").want(http.StatusOK).wantText("mail").wantNoText("Reads tables")
 	b.get("/registry?q=nothing").want(http.StatusOK).wantText("No matching entries")
 
@@ -148,7 +148,7 @@ func TestRegistryRollback(t *testing.T) {
 	b.post(path+"/rollback", url.Values{"version": {"7"}, "reason": {"x"}}).want(http.StatusNotFound)
 	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"fails on empty input"}}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("Rolled back from version 1.1.0 to 1.0.0", "fails on empty input", "rolled back", "First").
-		wantForms(path+"/visibility", path+"/owners", path+"/rollback/undo", path+"/rollback", path+"/delete")
+		wantForms(path+"/rollback/undo", path+"/visibility", path+"/owners", path+"/rollback", path+"/delete")
 	b.post(path+"/rollback/undo", url.Values{}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 is current again", "undone", "Second").wantForms(path+"/visibility", path+"/owners", path+"/rollback", path+"/delete")
 	b.post(path+"/rollback/undo", url.Values{}).want(http.StatusConflict).wantText("was undone already")
@@ -215,7 +215,7 @@ func TestRegistryPublic(t *testing.T) {
 	b.get("/registry?of=everybody").want(http.StatusOK).wantText("No public entries")
 	id := other.pushTo("shared", "1.0.0", "public", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello")})
 	other.push("own", "1.0.0", map[string]string{"SKILL.md": skillText("own", "For us", "Hello")})
-	b.get("/registry?of=everybody").want(http.StatusOK).wantText("shared", "everyone").wantNoText("For us")
+	b.get("/registry?of=everybody").want(http.StatusOK).wantText("shared", "public").wantNoText("For us")
 	b.get("/registry").want(http.StatusOK).wantNoText("shared")
 	b.get("/registry/" + id).want(http.StatusOK).wantText("whetstone install " + id).wantForms()
 	b.get("/registry/" + id + "/versions/1.0.0").want(http.StatusOK).wantText("whetstone install " + id + "@1.0.0")

@@ -101,6 +101,7 @@ func (s *Service) functions() template.FuncMap {
 		"sortlink": newHead,
 		"time":     format.Time,
 		"url":      pathTo,
+		"verifier": verifierWords,
 	}
 }
 

@@ -127,7 +127,7 @@ func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 	}
 	_, err := s.Repohost.Bind(v.Context(), i)
 	if err == nil {
-		return redirect("/repohost", "The account "+i.AccountLogin+" was bound."), nil
+		return redirect("/repohost", "The account "+i.AccountLogin+" was connected."), nil
 	}
 	view, failure := s.codeHost(v)
 	if failure != nil {

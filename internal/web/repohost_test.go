@@ -43,7 +43,7 @@ func TestRepohost(t *testing.T) {
 	repos.Create("acme/broken").Push("first", map[string]string{"SKILL.md": "no frontmatter"})
 	b := w.as(access.Owner)
 	b.get("/repohost").want(http.StatusOK).
-		wantText("No account bound", "whetstone repohost init-repo OWNER/NAME", "Bind an account first").
+		wantText("No account connected yet", "whetstone repohost init-repo OWNER/NAME", "Connect an account first").
 		wantForms("/repohost/installations", "/repohost/settings")
 	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
 	connection := b.bind(entry)
@@ -83,7 +83,7 @@ func TestRepohostConnection(t *testing.T) {
 		repos.Create(name).Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
 	}
 	b := w.as(access.Owner)
-	b.get("/repohost/connections/new").want(http.StatusOK).wantText("No account bound")
+	b.get("/repohost/connections/new").want(http.StatusOK).wantText("No account connected")
 	connection := b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
 	b.post("/repohost/installations", url.Values{"installation_id": {"8"}, "account_login": {"zeta"}, "account_type": {"User"}}).
 		wantLocation("/repohost")

@@ -184,7 +184,8 @@ func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 	}
 	text, err := s.Sources.Diff(v.Context(), view.From, view.To)
 	view.Diff = newDiff(string(text))
-	view.Diff.URL = pathTo("sources", d.ID, "changes.diff") + "?" + url.Values{"from": {view.From.ID}, "to": {view.To.ID}}.Encode()
+	view.Diff.URL = pathTo("sources", d.ID, "changes.diff") + "?" +
+		url.Values{"from": {view.From.ID}, "to": {view.To.ID}}.Encode()
 	return show("source_diff", "Changes of "+d.Label, view), err
 }
 

@@ -28,6 +28,19 @@ const suitesPerPage = 25
 
 var verifierKinds = []suites.VerifierKind{suites.LLMJudge, suites.Deterministic, suites.StructuredRubric}
 
+// verifierWords says who or what checks the cases of a suite.
+func verifierWords(kind suites.VerifierKind) string {
+	switch kind {
+	case suites.LLMJudge:
+		return "a model (LLM judge)"
+	case suites.Deterministic:
+		return "exact checks"
+	case suites.StructuredRubric:
+		return "a rubric"
+	}
+	return string(kind)
+}
+
 func (s *Service) handleSuites(v *visit) (answer, error) {
 	view, err := s.suiteList(v)
 	return show("suites", "Suites", view), err
