@@ -50,7 +50,7 @@ func fromTroubleToRollback(t *testing.T, c *chromium, database string) {
 
 	const fell = "Fell from 93\u202f% to 25\u202f% with 1.4.0"
 	b.await("main", fell)
-	b.click(`.trouble tbody a[href^="/sessions?"]`, "Sessions")
+	b.click(`.trouble tbody a[href^="/sessions?"]`, "sessions")
 	if n := run(b.tab, chromedp.Evaluate[int](`document.querySelectorAll("tbody tr").length`)); n != 18 {
 		t.Errorf("%d failed sessions of the version, want 18", n)
 	}
@@ -64,7 +64,7 @@ func fromTroubleToRollback(t *testing.T, c *chromium, database string) {
 	b.checkLooks("skill-fallen")
 	b.look("light", 1280)
 	b.readingChart()
-	b.click(`.diagnosis a[href*="outcome=fail"]`, "Sessions")
+	b.click(`.diagnosis a[href*="outcome=fail"]`, "sessions")
 	b.wantAtMost(2)
 
 	b.visit("/skills/pdf-tables")

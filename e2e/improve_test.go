@@ -46,7 +46,7 @@ func liveImproveRun(t *testing.T, c *chromium) {
 	suite := h.text(h.post("/api/v1/eval-suites", object{"name": "Watched", "verifier_kind": "llm_judge", "source_kind": "manual", "cases_json": cases}), "suite", "id")
 	b.signIn(key)
 	h.api(key, http.MethodPut, "/api/v1/registry/"+h.text(made, "entry", "id")+"/gate-policy", object{"mode": "report", "suites": []string{suite}})
-	b.visit("/skills/accounts")
+	b.visit("/skills/accounts?tab=improve")
 	b.checkLooks("skill-improve")
 	b.leave(run(b, chromedp.Evaluate[string](`document.querySelector("#improve p a").getAttribute("href")`)))
 	b.await("#estimate", "Requests to models")
@@ -76,6 +76,6 @@ func liveImproveRun(t *testing.T, c *chromium) {
 		b.visit(proposal)
 	}
 	b.await("#outcome", "published")
-	b.visit("/skills/accounts")
+	b.visit("/skills/accounts?tab=versions")
 	b.await("main", "1.0.1 current")
 }

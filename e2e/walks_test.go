@@ -60,7 +60,7 @@ func (b *walk) send(selector, element, says string) {
 
 func walkToEvidence(b *walk, p *process) {
 	b.signIn(p.key)
-	b.click(`.trouble tbody a[href^="/sessions?"]`, "Sessions")
+	b.click(`.trouble tbody a[href^="/sessions?"]`, "sessions")
 	b.click(`tbody a[href^="/sessions/"]`, "")
 	b.await("#grades", "Grades")
 	b.wantAtMost(2)

@@ -359,7 +359,7 @@ func approvingDevice(b *tab, key string) {
 func makingKey(b *tab, key string) {
 	b.signIn(key)
 	b.visit("/settings/keys")
-	b.do(chromedp.SendKeys("#name", "nightly"), chromedp.Click(`[name=permission][value=read]`), chromedp.SendKeys("#days", "\r"))
+	b.do(chromedp.SendKeys("#name", "nightly"), chromedp.Click(`#preset-read`), chromedp.SendKeys("#days", "\r"))
 	b.await(".made", "It is not shown again.")
 	b.api(run(b, chromedp.TextContent(".made code")), "GET", "/api/v1/me", nil)
 	b.visit("/settings/connect")

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
@@ -208,6 +209,10 @@ func (s *Service) handlePreviewAlert(v *visit) (answer, error) {
 func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 	form := decodeForm[alertForm](v.Request)
 	n, err := form.newRule()
+	// The API stores such an address with a warning. A person can correct it here.
+	if form.Channel != notify.Email && !s.Alerts.AllowPrivate && outbound.LiteralWarning(form.Address) != "" {
+		err = fault.Invalid("address", "Enter a public address: this server doesn't send to private networks.")
+	}
 	if err == nil && form.Skill != "" {
 		var p skills.Performance
 		p, err = s.chosenSkill(v, form.Skill)

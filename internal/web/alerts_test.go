@@ -285,6 +285,16 @@ func TestRollbackAlertAccess(t *testing.T) {
 	owner.post(path+"/delete", nil).wantLocation("/alerts")
 }
 
+// TestPrivateTarget: an address that nothing would be sent to is refused in the form.
+func TestPrivateTarget(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t, "sqlite").as(access.Owner)
+	for _, address := range []string{"http://127.0.0.1:1/x", "http://10.0.0.1/", "http://[::1]/"} {
+		b.post("/alerts", alertOn(address)).want(http.StatusBadRequest).wantText("Enter a public address")
+	}
+	b.post("/alerts", alertOn("https://hooks.example.org/x")).want(http.StatusOK)
+}
+
 // TestAcknowledgedAlert: the page says who acknowledged an alert, which can be done once.
 func TestAcknowledgedAlert(t *testing.T) {
 	t.Parallel()

@@ -39,12 +39,19 @@ func redirect(path, message string) answer {
 	return answer{status: http.StatusSeeOther, location: path, flash: flash{Text: message}}
 }
 
-// A flash is a message of the request before, with a link to what it made; "" without one.
-type flash struct{ Text, URL, Link string }
+// A flash is a message of the request before, with a link to what it made, or a button that
+// undoes it; "" without one.
+type flash struct{ Text, URL, Link, Undo string }
 
 // linking adds a link to the message of a redirect.
 func (a answer) linking(path, text string) answer {
 	a.flash.URL, a.flash.Link = path, text
+	return a
+}
+
+// undoneBy adds a button to the message of a redirect, which posts to the path.
+func (a answer) undoneBy(path string) answer {
+	a.flash.Undo = path
 	return a
 }
 

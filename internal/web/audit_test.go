@@ -233,7 +233,7 @@ func (a auditor) account() {
 	}
 	key := a.w.Member(a.w.org, access.Member)
 	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.KeyID+"/revoke", "auth.key.revoke", nil)
-	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
+	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}, "preset": {"ci"}})
 	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
 	catalogToken := func() string {
 		made, _, err := (&tokens.Service{Kind: tokens.Catalog, DB: a.w.DB}).Create(t.Context(), access.Caller{OrgID: a.w.org.ID}, "laptops", nil)
@@ -304,7 +304,7 @@ func (a auditor) teamsAndMachines() {
 	a.send("/settings/teams/{id}/delete", team+"/delete", "teams.team.delete", nil)
 	account := a.send("/settings/service-accounts", "/settings/service-accounts", "auth.serviceaccount.create",
 		url.Values{"name": {"bot"}, "role": {"member"}}).Header.Get("Location")
-	a.send("/settings/service-accounts/{id}", account, "auth.key.create", url.Values{"action": {"key"}, "name": {"CI"}})
+	a.send("/settings/service-accounts/{id}", account, "auth.key.create", url.Values{"action": {"key"}, "name": {"CI"}, "preset": {"ci"}})
 	a.send("/settings/service-accounts/{id}", account, "auth.serviceaccount.update",
 		url.Values{"action": {"change"}, "name": {"bot"}, "role": {"viewer"}})
 	a.send("/settings/service-accounts/{id}/delete", account+"/delete", "auth.serviceaccount.delete", nil)

@@ -22,15 +22,18 @@ func TestWhatGoesWrong(t *testing.T) {
 		for _, session := range []string{"one", "two", "three"} {
 			member.traced(session, "pdf", time.Now().Add(-2*time.Hour))
 		}
-		member.get("/skills/pdf").want(http.StatusOK).wantText("3 graded sessions reported by clients", "No failed grade of the last").
+		member.get("/skills/pdf").want(http.StatusOK).wantText("3 graded sessions reported by clients").
 			wantNoText("the judge is", "the judge agrees")
+		member.get("/skills/pdf?tab=failures").wantText("No failed grade of the last")
 		for session, reason := range map[string]string{"one": "It lost column 3.", "two": "It lost column 14."} {
 			member.post("/sessions/"+session+"/grades", url.Values{"skill": {"pdf"}, "verdict": {"fail"}, "reason": {reason}}).
 				want(http.StatusSeeOther)
 		}
 		p := member.get("/skills/pdf").want(http.StatusOK)
 		checkPage(t, p)
-		p.wantText("3 graded sessions mixed: graded by people 0 % (2 sessions), reported by clients 20 % (1 session)", "It lost column")
+		p.wantText("3 graded sessions mixed: graded by people 0 % (2 sessions), reported by clients 20 % (1 session)")
+		p = member.get("/skills/pdf?tab=failures").want(http.StatusOK).wantText("It lost column")
+		checkPage(t, p)
 		links := []string{}
 		for _, session := range []string{"one", "two", "three"} {
 			links = append(links, p.href(session))
@@ -38,8 +41,10 @@ func TestWhatGoesWrong(t *testing.T) {
 		if diff := cmp.Diff([]string{"/sessions/one", "/sessions/two", ""}, links); diff != "" {
 			t.Errorf("links to failed sessions (-want +got):\n%s", diff)
 		}
-		w.as(access.Viewer).get("/skills/pdf").wantText("What goes wrong", "It lost column")
-		member.get("/skills").want(http.StatusOK).wantText("people 2, reported 1")
+		w.as(access.Viewer).get("/skills/pdf?tab=failures").wantText("What goes wrong", "It lost column")
+		if body := member.get("/skills").want(http.StatusOK).body; !strings.Contains(body, "people 2, reported 1") {
+			t.Error("the list does not say what the rate rests on")
+		}
 	})
 }
 
@@ -82,7 +87,7 @@ func TestJudgedSkill(t *testing.T) {
 	// A reason gets a heading, which everybody may read who may read the reason.
 	member.post("/sessions/two/grades", url.Values{"skill": {"pdf"}, "verdict": {"fail"}, "reason": {"It forgot the page <b>again</b>"}}).
 		want(http.StatusSeeOther)
-	p = w.as(access.Viewer).eventually("/skills/pdf", "Page numbers are missing It forgot the page <b>again</b>")
+	p = w.as(access.Viewer).eventually("/skills/pdf?tab=failures", "Page numbers are missing It forgot the page <b>again</b>")
 	checkPage(t, p)
 	p.wantText("Where a reason has a heading, the judge wrote it.")
 }

@@ -76,10 +76,13 @@ func TestCosts(t *testing.T) {
 
 		p = viewer.get("/skills/pdf").want(http.StatusOK)
 		checkPage(t, p)
-		p.wantText("Trigger rate, 30 days 50 % of 2 sessions that offered it", "Per use, median $0.0045 95 % cost at most $0.0045",
+		p.wantText("Trigger rate, 30 days 50 % of 2 sessions that offered it", "Cost per use $0.0045 median of 30 days")
+		p = viewer.get("/skills/pdf?tab=cost").want(http.StatusOK)
+		checkPage(t, p)
+		p.wantText("Per use, median $0.0045 95 % cost at most $0.0045",
 			"Per success –", "Total $0.0045 1 request, computed from tokens",
 			"Tokens 1 100 1 000 in, 100 out, 0 read from the cache, 0 written to it")
-		viewer.get("/skills/bare").wantText("Total – 1 request, price unknown", "The price of 1 request is unknown")
+		viewer.get("/skills/bare?tab=cost").wantText("Total – 1 request, price unknown", "The price of 1 request is unknown")
 		if row := viewer.get("/skills").want(http.StatusOK).rows()[0]; !strings.Contains(row, " $0.0045 ") {
 			t.Errorf("the list of skills says %q", row)
 		}
@@ -94,7 +97,8 @@ func TestVersionCosts(t *testing.T) {
 	b := w.as(access.Owner)
 	entry := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "x")})
 	b.spend("pdf")
-	b.get("/skills/pdf").want(http.StatusOK).wantText("Cost per use Known by", "$0.0045 time 1", "estimate: name and description")
+	b.get("/skills/pdf?tab=versions").want(http.StatusOK).wantText("Cost per use Known by", "$0.0045 time 1")
+	b.get("/skills/pdf?tab=cost").wantText("estimate: name and description")
 	b.get("/registry/"+entry).want(http.StatusOK).wantText("Cost per use", "$0.0045")
 }
 
@@ -134,16 +138,18 @@ func TestSkillStanding(t *testing.T) {
 		member.post("/skills/pdf", url.Values{"change": {"hide"}}).want(http.StatusForbidden)
 		admin.do(http.MethodPost, "/skills/pdf", url.Values{"change": {"hide"}}, http.Header{"Sec-Fetch-Site": {"cross-site"}}).
 			want(http.StatusForbidden)
-		checkPage(t, admin.get("/skills/pdf").want(http.StatusOK).wantText("Manage", "Merge into another skill"))
+		checkPage(t, admin.get("/skills/pdf?tab=manage").want(http.StatusOK).wantText("Manage", "Merge into another skill"))
 		change("pdf", "hide").wantLocation("/skills/pdf")
-		checkPage(t, admin.get("/skills/pdf").wantText("The skill is hidden.", "This skill is hidden: lists", "Show in lists again"))
+		checkPage(t, admin.get("/skills/pdf").wantText("The skill is hidden.", "This skill is hidden: lists"))
+		admin.get("/skills/pdf?tab=manage").wantText("Show in lists again")
 		wantNames("", "acme:pdf")
 		wantNames("?show=hidden", "pdf")
 		change("pdf", "unhide").wantLocation("/skills/pdf")
 		wantNames("", "acme:pdf", "pdf")
 
 		change("acme:pdf", "merge", "into", " pdf ").wantLocation("/skills/acme:pdf")
-		admin.get("/skills/acme:pdf").wantText("The skill is merged.", "counts for pdf", "Undo the merge").wantNoText("Merge into another skill")
+		admin.get("/skills/acme:pdf").wantText("The skill is merged.", "counts for pdf")
+		admin.get("/skills/acme:pdf?tab=manage").wantText("Undo the merge").wantNoText("Merge into another skill")
 		wantNames("", "pdf")
 		wantNames("?show=merged", "acme:pdf")
 		change("acme:pdf", "unmerge").wantLocation("/skills/acme:pdf")

@@ -169,6 +169,35 @@ func TestStaticFiles(t *testing.T) {
 	}
 }
 
+// TestStrangers: who is not signed in learns what this is, and robots which pages are for
+// them.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.browser()
+	b.get("/").wantLocation("/login?next=%2F")
+	p := b.get("/login").want(http.StatusOK).wantText("See which agent skills work.", "API reference")
+	checkPage(t, p)
+	described := false
+	for _, meta := range p.all("meta") {
+		described = described || attr(meta, "name") == "description" && attr(meta, "content") != ""
+	}
+	if !described || len(p.all("svg.loop")) != 1 {
+		t.Error("the page has no description or no picture")
+	}
+	if robots := b.get("/robots.txt").want(http.StatusOK).body; !strings.Contains(robots, "Disallow: /\n") {
+		t.Errorf("robots.txt says %q", robots)
+	}
+	// A page that is not there offers a search.
+	found := false
+	for _, form := range w.as(access.Viewer).get("/nothing/here").all("form") {
+		found = found || attr(form, "action") == "/search"
+	}
+	if !found {
+		t.Error("a missing page has no search")
+	}
+}
+
 // TestPermissions: a page asks for the same as the API's route, and shows no
 // button that it would refuse.
 func TestPermissions(t *testing.T) {

@@ -34,7 +34,7 @@ func TestGraderPage(t *testing.T) {
 		admin.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables of PDF files", "- Always name the page of each table.\n")})
 		admin.traced("first", "pdf", time.Now().Add(-2*time.Hour))
 		path := "/skills/" + admin.skillID("pdf") + "/grader"
-		if href := viewer.get("/skills/pdf").href("Grader"); href != path {
+		if href := viewer.get("/skills/pdf?tab=failures").href("Grader"); href != path {
 			t.Errorf("the skill leads to %q", href)
 		}
 		p := admin.get("/skills/pdf/grader").want(http.StatusOK)

@@ -2,9 +2,11 @@ package web
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
@@ -30,6 +32,8 @@ type homeView struct {
 	Failing   []overview.Failing
 	Changes   []overview.Change
 	Chart     lineChart // sessions and pass rate of all skills together
+	Uses      int64     // of skills in the days of the chart: a session with two counts twice
+	Spent     *float64  // in dollars, on all model requests of these days; nil while unknown
 	Window    int       // number of days that the rates cover
 }
 
@@ -72,6 +76,17 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	days, err := trend(v.Context(), org, orgDays)
 	if err != nil {
 		return answer{}, err
+	}
+	for _, d := range days {
+		view.Uses += d.Sessions
+	}
+	// A bill of many skills takes too long for the first page.
+	if view.Skills <= manySkills {
+		bill, err := s.Costs.Bill(v.Context(), org, orgDays)
+		if err != nil {
+			return answer{}, err
+		}
+		view.Spent = bill.Total
 	}
 	view.Chart = newChart(days, nil, func(day time.Time) string { return sessionsOfDay("", "", day) })
 	firing, err := s.Overview.Firing(v.Context(), org)
@@ -164,8 +179,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	for _, k := range trouble {
 		d := diagnoses[k.ID]
 		view.Trouble = append(view.Trouble, troubleRow{
-			k, current[k.ID], trendSpark(days[k.ID]), d,
-			failedSessions(k.ID, d.Version),
+			k, current[k.ID], trendSpark(days[k.ID]), d, failedSessions(k.ID, d.Version), nextFor(v.Caller, k, d),
 		})
 	}
 	return view, err
@@ -179,4 +193,19 @@ type troubleRow struct {
 	Trend     spark
 	Diagnosis diagnosis
 	Failed    string // URL of the failed sessions
+	Next      labelledURL
+}
+
+// nextFor is what to do about a skill in trouble: roll back to a version that was good, if
+// the caller may, or improve the skill, which its page says how.
+func nextFor(c access.Caller, k skills.Summary, d diagnosis) labelledURL {
+	page := pathTo("skills", k.ID)
+	switch {
+	case d.Good != "" && d.Entry != "" && c.May(access.RegistryRollback) && c.Plan.Includes(access.Pro):
+		q := url.Values{"rollback": {d.Good}, "reason": {d.Text}}
+		return labelledURL{pathTo("registry", d.Entry) + "?" + q.Encode() + "#rollback", "Roll back"}
+	case d.Entry == "":
+		return labelledURL{page + "?tab=failures", "Add tests"}
+	}
+	return labelledURL{page + "?tab=improve", "Improve"}
 }

@@ -26,7 +26,9 @@ func TestServiceAccountKey(t *testing.T) {
 		}
 		admin.get("/settings/keys").want(http.StatusOK).wantText("the service account deploy-bot")
 		admin.get("/settings/members").want(http.StatusOK).wantNoText("deploy-bot")
-		form := url.Values{"name": {"CI"}, "holder": {"account:" + a.ID}, "networks": {"10.0.0.0/8\r\n2001:db8::1"}}
+		form := url.Values{
+			"name": {"CI"}, "preset": {"all"}, "holder": {"account:" + a.ID}, "networks": {"10.0.0.0/8\r\n2001:db8::1"},
+		}
 		admin.post("/settings/keys", form).want(http.StatusOK).wantText("10.0.0.0/8, 2001:db8::1/128", "deploy-bot")
 		form.Set("networks", "<b>nonsense")
 		admin.post("/settings/keys", form).want(http.StatusBadRequest).wantText("must be a network like 10.0.0.0/8")
@@ -82,14 +84,14 @@ func TestServiceAccounts(t *testing.T) {
 		admin.post("/settings/key-policy", url.Values{"max_days": {"20"}, "networks": {"true"}}).wantLocation("/settings/keys")
 		keys := admin.get("/settings/keys").want(http.StatusOK).wantText("The policy of new keys was changed.", "not follow it.", "against the policy")
 		checkPage(t, keys)
-		admin.post(one, url.Values{"action": {"key"}, "name": {"late"}, "days": {"21"}, "networks": {"10.0.0.0/8"}}).want(http.StatusBadRequest).
+		admin.post(one, url.Values{"action": {"key"}, "name": {"late"}, "preset": {"all"}, "days": {"21"}, "networks": {"10.0.0.0/8"}}).want(http.StatusBadRequest).
 			wantText("Expires at must be within 20 days")
 		admin.post("/settings/key-policy", url.Values{"max_days": {""}}).wantLocation("/settings/keys")
 
 		// The key is revoked where it is shown, and the account goes with the rest.
 		stranger := w.otherOrg(access.Enterprise)
 		stranger.get(one).want(http.StatusNotFound)
-		stranger.post(one, url.Values{"action": {"key"}, "name": {"mine"}}).want(http.StatusNotFound)
+		stranger.post(one, url.Values{"action": {"key"}, "name": {"mine"}, "preset": {"all"}}).want(http.StatusNotFound)
 		stranger.post(one+"/delete", nil).want(http.StatusNotFound)
 		admin.post("/settings/keys/"+caller.KeyID+"/revoke", url.Values{"account": {strings.TrimPrefix(one, path+"/")}}).wantLocation(one)
 		admin.get(one).wantText("revoked")

@@ -360,7 +360,8 @@ func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 		result, err = s.Release.Rollback(v.Context(), v.PathValue("id"), r)
 	}
 	if err == nil {
-		return redirect(pathTo("registry", result.Entry.ID), result.String()), nil
+		page := pathTo("registry", result.Entry.ID)
+		return redirect(page, result.String()).undoneBy(page + "/rollback/undo"), nil
 	}
 	return s.refuseEntry(v, err)
 }

@@ -497,6 +497,11 @@ func (s *Service) Mount(a *httpapi.API) {
 		}
 	}
 	a.Handle("GET /static/{name}", httpapi.PublicLimit(), http.HandlerFunc(s.serveAsset))
+	// Only what strangers can open is for search engines.
+	a.Handle("GET /robots.txt", httpapi.PublicLimit(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("User-agent: *\nAllow: /login\nAllow: /static/\nDisallow: /\n")) // fails if the client is gone
+	}))
 	a.Handle("GET /favicon.ico", httpapi.PublicLimit(), http.RedirectHandler(s.assets.url("icon.svg"), http.StatusFound))
 	a.HandleMissing(s.handler(route{public: true, method: "GET", do: (*Service).handleMissing}))
 }

@@ -28,6 +28,10 @@ type traceView struct {
 	First     bool   // it is the first page
 	More      string // URL of the next page of the timeline; "" on the last
 	Case      *caseForm
+	// What a reader looks for first; "" unless it is kept and may be read. Prompt is of
+	// sessionRow.
+	Answer string    // the last of the agent's on this page
+	Failed []verdict // those that did not pass and say why
 }
 
 // A sessionTurn is a prompt, or an answer of an agent's model in a trial, with what
@@ -124,6 +128,11 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 	if view.Verdicts, err = s.verdicts(v, d); err != nil {
 		return view, err
 	}
+	if view.First {
+		if err := s.addWords(v, d, &view); err != nil {
+			return view, err
+		}
+	}
 	if d.Next != "" {
 		// There is a turn: a page with a next one is full.
 		last := view.Turns[len(view.Turns)-1].Number
@@ -134,6 +143,27 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 		view.Case, err = s.newCaseForm(v, d)
 	}
 	return view, err
+}
+
+// addWords adds what was asked and answered, and why grades failed.
+func (s *Service) addWords(v *visit, d sessions.Detail, view *traceView) error {
+	view.Prompt = suggestions.QueryOf(d)
+	for _, step := range d.Steps {
+		if step.Kind == sessions.Response && step.Text != nil {
+			view.Answer = *step.Text
+		}
+	}
+	for _, g := range view.Verdicts {
+		if g.PassRate < 1e9 && (g.Reason != "" || len(g.Evidence) > 0) {
+			view.Failed = append(view.Failed, g)
+		}
+	}
+	if view.Prompt != "" {
+		return nil
+	}
+	shared, err := s.Overview.Prompts(v.Context(), v.Caller.OrgID, []sessions.Session{d.Session})
+	view.Prompt = shared[d.ID]
+	return err
 }
 
 // turns is how a timeline is divided. Sessions are divided by prompts, trials by

@@ -15,7 +15,7 @@ import (
 type sessionsView struct {
 	Rows     []sessionRow
 	Form     sessionsForm
-	Filtered bool
+	Chips    []chip
 	Outcomes []sessionOutcome
 	Newest   string // URL of the first page; "" on it
 	Older    string // URL of the next page; "" on the last
@@ -25,16 +25,19 @@ type sessionsView struct {
 // It is in the address, so that a filtered list can be bookmarked.
 type sessionsForm struct{ Skill, Version, Outcome, Agent, User, Since, Until string }
 
-// A sessionOutcome is a choice of the filter.
-type sessionOutcome struct{ Value, Label string }
+// A chip is a condition of the filter, and the address of the list without it.
+type chip struct{ Label, Without string }
+
+// A sessionOutcome is a choice of the filter. Heading is that of the list.
+type sessionOutcome struct{ Value, Label, Heading string }
 
 var sessionOutcomes = []sessionOutcome{
-	{string(sessions.Failed), "failed"},
-	{string(sessions.Passed), "passed"},
-	{string(sessions.ToolErrors), "with tool errors"},
-	{outcomeGraded, "graded"},
-	{outcomeUngraded, "not graded"},
-	{outcomeMissed, "skill not used"},
+	{string(sessions.Failed), "failed", "Failed sessions"},
+	{string(sessions.Passed), "passed", "Passed sessions"},
+	{string(sessions.ToolErrors), "with tool errors", "Sessions with tool errors"},
+	{outcomeGraded, "graded", "Graded sessions"},
+	{outcomeUngraded, "not graded", "Sessions without a grade"},
+	{outcomeMissed, "skill not used", "Sessions that didn't use it"},
 }
 
 // Outcomes that are a parameter of their own in the API.
@@ -47,8 +50,9 @@ const (
 // A sessionRow is a session for display.
 type sessionRow struct {
 	sessions.Session
-	Shown []sessions.Skill // of Skills
-	More  int              // how many skills are not shown
+	Prompt string           // that activated a skill; "" unless its sender shares it
+	Shown  []sessions.Skill // of Skills
+	More   int              // how many skills are not shown
 }
 
 const (
@@ -61,7 +65,7 @@ const (
 func (s *Service) handleSessions(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := newSessionsForm(q)
-	view := sessionsView{Form: form, Filtered: form != sessionsForm{}, Outcomes: sessionOutcomes}
+	view := sessionsView{Form: form, Outcomes: sessionOutcomes}
 	f, err := form.filter()
 	if err != nil {
 		return show("sessions", "Sessions", view).refused(err)
@@ -71,18 +75,82 @@ func (s *Service) handleSessions(v *visit) (answer, error) {
 	if err != nil {
 		return show("sessions", "Sessions", view).refused(err)
 	}
+	// The filter shows names, not the ids that links have.
+	if form.Skill != "" {
+		k, err := s.Skills.Get(v.Context(), v.Caller.OrgID, form.Skill)
+		if err != nil {
+			return answer{}, err
+		}
+		view.Form.Skill = k.Name
+	}
+	prompts, err := s.Overview.Prompts(v.Context(), v.Caller.OrgID, found)
+	if err != nil {
+		return answer{}, err
+	}
 	for _, one := range found {
-		row := sessionRow{Session: one, Shown: one.Skills[:min(len(one.Skills), sessionSkills)]}
+		row := sessionRow{Session: one, Prompt: prompts[one.ID], Shown: one.Skills[:min(len(one.Skills), sessionSkills)]}
 		row.More = len(one.Skills) - len(row.Shown)
 		view.Rows = append(view.Rows, row)
 	}
+	title := view.describe(q)
 	if f.Cursor != "" {
 		view.Newest = sessionsPage(q, "")
 	}
 	if next != "" {
 		view.Older = sessionsPage(q, next)
 	}
-	return show("sessions", "Sessions", view), nil
+	return show("sessions", title, view), nil
+}
+
+// describe adds the chips of the filter and returns the heading of the list, e.g. "Failed
+// sessions of pdf 1.4.0".
+func (v *sessionsView) describe(q url.Values) string {
+	without := func(label string, fields ...string) {
+		rest := maps.Clone(q)
+		for _, field := range append(fields, "cursor") {
+			rest.Del(field)
+		}
+		to := "/sessions"
+		if len(rest) > 0 {
+			to += "?" + rest.Encode()
+		}
+		v.Chips = append(v.Chips, chip{label, to})
+	}
+	form, title := v.Form, "Sessions"
+	for _, o := range sessionOutcomes {
+		if o.Value == form.Outcome {
+			title = o.Heading
+		}
+	}
+	if form.Skill != "" {
+		title += " of " + form.Skill
+		without(form.Skill, "skill", "version")
+	}
+	if form.Version != "" {
+		title += " " + form.Version
+		without("version "+form.Version, "version")
+	}
+	for _, c := range []struct{ field, value, label string }{
+		{"outcome", form.Outcome, ""},
+		{"agent", form.Agent, ""},
+		{"user", form.User, "person "},
+		{"since", form.Since, "from "},
+		{"until", form.Until, "before "},
+	} {
+		if c.value == "" {
+			continue
+		}
+		if c.field == "user" && c.value != "me" {
+			c.value = "with a given id"
+		}
+		for _, o := range sessionOutcomes {
+			if c.field == "outcome" && o.Value == c.value {
+				c.value = o.Label
+			}
+		}
+		without(c.label+c.value, c.field)
+	}
+	return title
 }
 
 // newSessionsForm reads the filter from the query. The export has the same

@@ -61,7 +61,8 @@ func TestSessions(t *testing.T) {
 		if n := len(older.rows()); n != 6 {
 			t.Errorf("%d sessions on the second page, want 6", n)
 		}
-		if last := older.rows()[5]; last != "2026-03-04 claude-code 1 min 40 s 1 2 1 pdf ■ fail 20 % reported $0.0045" {
+		const oldest = "2026-03-04 prompt not shared ■ fail 20 % reported pdf 2026-03-04 claude-code 1 min 40 s 1 of 2 $0.0045"
+		if last := older.rows()[5]; last != oldest {
 			t.Errorf("the oldest session is %q", last)
 		}
 		for query, want := range map[string]int{
@@ -76,6 +77,22 @@ func TestSessions(t *testing.T) {
 			if want == 0 {
 				p.wantText("No matching sessions")
 			}
+		}
+		named := viewer.get("/sessions?skill=pdf&outcome=fail&version=1.4.0").want(http.StatusOK).
+			wantText("Failed sessions of pdf 1.4.0")
+		checkPage(t, named)
+		if got := named.href("version 1.4.0 × , remove"); got != "/sessions?outcome=fail&skill=pdf" {
+			t.Errorf("without the version it is %q", got)
+		}
+		// A link has the id of the skill, the page its name.
+		id := member.skillID("zip")
+		p = viewer.get("/sessions?skill=" + id).want(http.StatusOK).wantText("Sessions of zip").wantNoText(id)
+		if got := attr(p.all("input#skill")[0], "value"); got != "zip" {
+			t.Errorf("the filter shows %q", got)
+		}
+		member.sessions("told", time.Now(), 0)
+		if row := viewer.get("/sessions?skill=told").rows()[0]; !strings.HasPrefix(row, "Please use told ■ fail") {
+			t.Errorf("the session begins with %q, want its prompt", row)
 		}
 		viewer.get("/sessions?since=x").want(http.StatusBadRequest).wantText("There is a problem")
 		viewer.get("/sessions?cursor=x").want(http.StatusBadRequest)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
@@ -89,13 +90,18 @@ type connectView struct {
 	Admins     []string   // who can create keys, if the caller cannot
 	Made       string     // what was created and is filled in: a key or a catalog token
 	Until      *time.Time // when that key expires
+	Waiting    bool       // no session was reported yet
 }
 
 // handleConnect shows how to connect agents and installers. Without a key the
 // snippets have a placeholder, which a person replaces.
 func (s *Service) handleConnect(v *visit) (answer, error) {
 	view := s.connections(v, keyPlaceholder, tokenPlaceholder)
-	if v.Caller.May(access.Admin) {
+	found, _, err := s.Sessions.List(v.Context(), v.Caller, sessions.Filter{Limit: 1})
+	if err != nil {
+		return answer{}, err
+	}
+	if view.Waiting = len(found) == 0; v.Caller.May(access.Admin) {
 		return show("settings_connect", "Connect agents", view), nil
 	}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
@@ -134,7 +140,7 @@ func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 		return show("settings_connect", "Connect agents", s.connections(v, keyPlaceholder, tokenPlaceholder)).refused(err)
 	}
 	view := s.connections(v, key, token)
-	view.Made, view.Until = made, k.ExpiresAt
+	view.Made, view.Until, view.Waiting = made, k.ExpiresAt, true
 	return show("settings_connect", "Connect agents", view), nil
 }
 

@@ -60,6 +60,7 @@ type keyForm struct {
 	// Holder is "" for the caller, "account:" and the id of a service account, or the role of a
 	// machine user.
 	Holder      string              `form:"holder,raw"`
+	Preset      string              `form:"preset"` // of keyPresets; "" and "custom" for Permissions
 	Permissions []access.Permission `form:"permission"`
 	Days        string              `form:"days"`         // "" if it does not expire
 	Networks    string              `form:"networks,raw"` // from which it works, separated by white space
@@ -192,13 +193,42 @@ func (s *Service) createKey(ctx context.Context, c access.Caller, f keyForm) (*m
 	return &madeKey{f.Name, raw}, nil
 }
 
-// key parses the form. Without permissions the key has all of its holder.
+// A keyPreset is what keys are usually for.
+type keyPreset struct {
+	Value, Label string
+	permissions  []access.Permission // none for all of the holder
+}
+
+// keyPresets begin with the default, which can do the least harm.
+var keyPresets = []keyPreset{
+	{"read", "Read: dashboards and reports", []access.Permission{access.Read}},
+	{"telemetry", "Agents: report sessions, nothing else", []access.Permission{access.TelemetryWrite}},
+	{"ci", "CI: read, run tests and publish versions", []access.Permission{access.Read, access.Write, access.RegistryPush}},
+	{"all", "Everything its holder may do", nil},
+	{"custom", "Choose permissions", nil},
+}
+
+// Presets are the choices of the form.
+func (f keyForm) Presets() []keyPreset { return keyPresets }
+
+// Chosen reports whether a preset is selected in the form.
+func (f keyForm) Chosen(preset string) bool { return cmp.Or(f.Preset, keyPresets[0].Value) == preset }
+
+// key parses the form. Nothing chosen is refused: it would be a key that may do everything.
 func (f keyForm) key() (n auth.NewKey, err error) {
 	n = auth.NewKey{Name: f.Name, Permissions: f.Permissions}
+	chosen := len(f.Permissions) > 0 || f.Preset == "all"
+	for _, p := range keyPresets {
+		if p.Value == f.Preset && len(p.permissions) > 0 {
+			n.Permissions, chosen = p.permissions, true
+		}
+	}
 	if n.AllowedIPs, err = keyrules.ParseAllowList(strings.Fields(f.Networks)); err != nil {
 		return n, err
 	}
-	n.ExpiresAt, err = expiresIn(f.Days)
+	if n.ExpiresAt, err = expiresIn(f.Days); err == nil && !chosen {
+		err = fault.Invalid("permissions", "Choose what the key may do")
+	}
 	return n, err
 }
 

@@ -95,21 +95,22 @@ func TestKeys(t *testing.T) {
 		if err != nil || k.ExpiresAt == nil {
 			t.Errorf("the key expires %v, %v", k.ExpiresAt, err)
 		}
-		own := admin.post("/settings/keys", url.Values{"name": {"mine"}}).want(http.StatusOK)
+		own := admin.post("/settings/keys", url.Values{"name": {"mine"}, "preset": {"all"}}).want(http.StatusOK)
 		if c, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(own.body)); err != nil ||
 			len(c.Permissions) != len(access.AdminRole.Permissions()) {
 			t.Errorf("my key is of %+v, %v", c, err)
 		}
 		for problem, form := range map[string]url.Values{
-			"Name must have 1 to 100 characters":           {"name": {" "}},
+			"Name must have 1 to 100 characters":           {"name": {" "}, "preset": {"all"}},
 			"Days must be a whole number from 1 to 3650":   {"name": {"x"}, "days": {"0"}},
 			"the role viewer does not have the permission": {"name": {"x"}, "holder": {"viewer"}, "permission": {"write"}},
-			"Role must be viewer, member, admin or owner":  {"name": {"x"}, "holder": {"king"}},
+			"Role must be viewer, member, admin or owner":  {"name": {"x"}, "holder": {"king"}, "preset": {"all"}},
+			"Choose what the key may do":                   {"name": {"x"}, "preset": {"custom"}},
 			`unknown permission "fly"`:                     {"name": {"x"}, "permission": {"fly"}},
 		} {
 			admin.post("/settings/keys", form).want(http.StatusBadRequest).wantText(problem)
 		}
-		admin.post("/settings/keys", url.Values{"name": {"x"}, "holder": {"owner"}}).want(http.StatusForbidden).
+		admin.post("/settings/keys", url.Values{"name": {"x"}, "holder": {"owner"}, "preset": {"all"}}).want(http.StatusForbidden).
 			wantText("You do not have the permission registry:delete and cannot give it")
 
 		admin.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).want(http.StatusConflict).
@@ -126,7 +127,7 @@ func TestRevokeOnPage(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		owner, admin := w.as(access.Owner), w.as(access.AdminRole)
-		made := rawKey.FindString(admin.post("/settings/keys", url.Values{"name": {"made"}}).body)
+		made := rawKey.FindString(admin.post("/settings/keys", url.Values{"name": {"made"}, "preset": {"all"}}).body)
 		revoke := func(b *browser, keyID string) []string {
 			t.Helper()
 			var texts []string
@@ -164,12 +165,12 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
 	owner := w.as(access.Owner)
-	brief := rawKey.FindString(owner.post("/settings/keys", url.Values{"name": {"brief"}, "days": {"2"}}).body)
+	brief := rawKey.FindString(owner.post("/settings/keys", url.Values{"name": {"brief"}, "preset": {"all"}, "days": {"2"}}).body)
 	b := w.browser()
 	b.post("/login", url.Values{"api_key": {brief}}).wantLocation("/")
 	b.get("/settings/keys").wantText("It cannot last longer.")
 	owner.get("/settings/keys").wantText("a key that does not expire")
-	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).
+	b.post("/settings/keys", url.Values{"name": {"longer"}, "preset": {"all"}, "days": {"3"}}).want(http.StatusBadRequest).
 		wantText("when the key you use expires")
 	d, err := w.Auth.StartDevice(t.Context(), "cli", "")
 	if err != nil {
@@ -177,7 +178,7 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	}
 	b.get("/device?code=" + d.UserCode).wantText("at the latest")
 	for path, form := range map[string]url.Values{
-		"/settings/keys":    {"name": {"same"}},
+		"/settings/keys":    {"name": {"same"}, "preset": {"all"}},
 		"/settings/connect": {"for": {"agents"}},
 	} {
 		page := b.post(path, form).want(http.StatusOK)

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
 )
 
@@ -15,7 +17,12 @@ func (s *Service) handleSkill(v *visit) (answer, error) {
 
 func (s *Service) skillView(v *visit) (skillPage, error) {
 	days, _ := strconv.Atoi(v.URL.Query().Get("days")) // any other number shows the default
-	return s.skillPage(v.Context(), v.Caller, v.PathValue("skill"), days)
+	view, err := s.skillPage(v.Context(), v.Caller, v.PathValue("skill"), days)
+	tab := v.URL.Query().Get("tab")
+	if slices.ContainsFunc(view.Tabs(v.Caller.May(access.Admin)), func(t labelledURL) bool { return t.Value == tab }) {
+		view.Tab = tab
+	}
+	return view, err
 }
 
 // handleChangeSkill hides a skill or merges it into another one, or undoes that.
@@ -32,7 +39,7 @@ func (s *Service) handleChangeSkill(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Into = into
+	view.Into, view.Tab = into, "manage"
 	return show("skill", view.Name, view).refused(problem)
 }
 

@@ -24,6 +24,7 @@ type diagnosis struct {
 	Tail    string // how the figures are known
 	Version string // that the change came with; "" if it came without one
 	Good    string // the version before the change that a rollback can go to; "" if there is none
+	Entry   string // id of the skill's entry; "" if it is not in the registry
 }
 
 // A diagnosisKind is what a diagnosis says.
@@ -83,7 +84,11 @@ func (s *Service) diagnoses(ctx context.Context, orgID string, skillIDs []string
 	histories, err := s.histories(ctx, orgID, skillIDs, historySpan{days: diagnosedDays, tenures: tenuresRead})
 	all := make(map[string]diagnosis, len(skillIDs))
 	for id, h := range histories {
-		all[id] = diagnose(h)
+		d := diagnose(h)
+		if len(h.Tenures) > 0 {
+			d.Entry = h.Tenures[0].EntryID
+		}
+		all[id] = d
 	}
 	return all, err
 }

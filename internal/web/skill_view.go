@@ -24,6 +24,7 @@ import (
 // fields: see skillPage below.
 type skillPage struct {
 	skills.Performance
+	Tab       string // of skillTabs
 	Diagnosis diagnosis
 	Window    int // days that the figures cover
 	Days      int // days that the chart shows
@@ -77,6 +78,44 @@ func (s *Service) skillPage(ctx context.Context, c access.Caller, idOrName strin
 	}
 	view.Misses, err = s.Overview.Missed(ctx, c.OrgID, view.ID, missesShown)
 	return view, err
+}
+
+// skillTabs are the parts of the page; the first is the default.
+var skillTabs = []labelledURL{
+	{"", "Overview"},
+	{"failures", "Failures"},
+	{"versions", "Versions"},
+	{"cost", "Cost"},
+	{"improve", "Improve"},
+	{"manage", "Manage"}, // the last: for admins only
+}
+
+// Tabs are the parts that a caller may see: admins manage skills.
+func (skillPage) Tabs(admin bool) []labelledURL {
+	if admin {
+		return skillTabs
+	}
+	return skillTabs[:len(skillTabs)-1]
+}
+
+// Next is what to do next where a rollback is not: connect an agent for a skill without
+// sessions, see to its failures, add tests if no suite has any, and improve it with those
+// there are; nil while all is well, and for those who may not write.
+func (v skillPage) Next(write bool) *labelledURL {
+	page := pathTo("skills", v.ID)
+	switch {
+	case v.UniqueSessions == 0:
+		return &labelledURL{"/settings/connect", "Connect agents"}
+	case !write || v.MergedInto != nil:
+		return nil
+	case v.AnyFailed() && len(v.Improve.Suites) > 0:
+		return &labelledURL{page + "?tab=improve", "Improve"}
+	case len(v.Related.Suites) == 0 && v.AnyFailed():
+		return &labelledURL{page + "?tab=failures", "Add tests from failures"}
+	case len(v.Related.Suites) == 0:
+		return &labelledURL{"/suites/new", "Add tests"}
+	}
+	return nil
 }
 
 // addTarget adds the name of the skill that this one is merged into.

@@ -66,7 +66,8 @@ func TestHome(t *testing.T) {
 			"type": "pass_rate_below", "threshold": 0.8, "channel": "webhook", "config": object{"webhook_url": "https://example.org/hook"},
 		}).Want(http.StatusCreated)
 		p := b.get("/").want(http.StatusOK)
-		if diff := cmp.Diff([]string{"1 ■ critical", "1 ▲ warning", "1 ● healthy", "1 ○ unknown"}, p.texts("a.tile")); diff != "" {
+		tiles := p.texts("a.tile")
+		if diff := cmp.Diff([]string{"1 ■ critical", "1 ▲ warning", "1 ● healthy", "1 ○ unknown"}, tiles[:4]); diff != "" {
 			t.Errorf("counts by status (-want +got):\n%s", diff)
 		}
 		var trouble []string
@@ -77,7 +78,7 @@ func TestHome(t *testing.T) {
 			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
 		}
 		p.wantText("Pass rate, 30 days, all versions", "25 % 11–47 % of 20, reported", "Steady at 70 %", "All skills, 30 days",
-			"broken-one and 3 other skills are new", "The queue is empty.", "No publish has failed.")
+			"broken-one and 3 other skills are new", "The queue is empty.")
 	})
 }
 
@@ -140,7 +141,9 @@ func TestSkill(t *testing.T) {
 		b := w.as(access.Owner)
 		fill(b)
 		p := b.get("/skills/worrying-one").want(http.StatusOK)
-		p.wantText("70 %", "48–85 % from 20 graded sessions", "Trigger rate, 30 days 100 %", "Not in the registry", "Please use worrying-one", "1 of 1")
+		p.wantText("70 %", "48–85 % from 20 graded sessions", "Trigger rate, 30 days 100 %", "not published")
+		b.get("/skills/worrying-one?tab=versions").wantText("Not in the registry")
+		checkPage(t, b.get("/skills/worrying-one?tab=failures").wantText("Please use worrying-one", "1 of 1"))
 		id := apptest.Text(b.api.Get("/v1/skills/worrying-one").Want(http.StatusOK).Object(), "skill", "skill_id")
 		b.get("/skills/" + id).want(http.StatusOK).wantText("worrying-one")
 		b.get("/skills/" + id + "?days=30").want(http.StatusOK)
@@ -151,7 +154,8 @@ func TestSkill(t *testing.T) {
 		if label := strings.Join(strings.Fields(attr(chart, "aria-label")), " "); !strings.Contains(label, "it went from 70 % to 70 %") {
 			t.Errorf("the chart says %q", label)
 		}
-		b.get("/skills/new-one").wantText("unknown", "No missed or failed prompts are known")
+		b.get("/skills/new-one").wantText("unknown")
+		b.get("/skills/new-one?tab=failures").wantText("No missed or failed prompts are known")
 	})
 }
 
@@ -182,16 +186,18 @@ func TestSkillHub(t *testing.T) {
 			"Roll back to 1.3.0":          "/registry/" + entry + "?reason=Fell+from+96%E2%80%AF%25+to+20%E2%80%AF%25+with+1.4.0&rollback=1.3.0#rollback",
 			"pdf 1.4.0":                   "/registry/" + entry,
 			"Changes of 1.4.0":            "/registry/" + entry + "/versions/1.4.0?from=1.3.0",
-			"45 in all":                   "/sessions?skill=" + skill,
-			"Failures of 1.4.0":           failed,
+			"list them":                   "/sessions?skill=" + skill,
+			"Versions":                    "/skills/" + skill + "?tab=versions",
 			"New alert":                   "/alerts/new?skill=" + skill,
 			"a use costs more than $2.00": b.onlyAlert(),
-			"not reported":                "#cost",
-			"0 people":                    "/registry/" + entry + "#installations",
-			"Add a source":                "/sources",
+			"0 people installed it":       "/registry/" + entry + "#installations",
 			"diff of 1.4.0 since 1.3.0":   "/registry/" + entry + "/versions/1.4.0?from=1.3.0",
 		} {
-			if got := p.href(text); got != want {
+			got := p.href(text)
+			if strings.HasPrefix(text, "diff") {
+				got = b.get("/skills/pdf?tab=versions").href(text)
+			}
+			if got != want {
 				t.Errorf("%q leads to %q, want %q", text, got, want)
 			}
 		}
@@ -209,13 +215,14 @@ func TestSkillHub(t *testing.T) {
 			t.Errorf("the reason is %q", got)
 		}
 		viewer := w.as(access.Viewer).get("/skills/pdf").want(http.StatusOK)
-		viewer.wantText("Fell from 96 % to 20 % with 1.4.0").wantNoText("Roll back to", "New alert", "Add a source")
+		viewer.wantText("Fell from 96 % to 20 % with 1.4.0").wantNoText("Roll back to", "New alert", "Add tests", "Manage")
 		// The mean of all versions, 62 %, is a warning; the current one is critical.
 		b.sessions("worrying-one", time.Now(), grades(20, 8)...)
 		const current = "current version 1.4.0: 20 % of 20 ■ critical"
 		p.wantText("▲ warning " + current)
-		b.get("/skills").wantText("▲ warning " + current)
-		home := b.get("/").wantText("Fell from 96 % to 20 % with 1.4.0", current)
+		b.get("/skills").wantText("1.4.0 20 % of 20 ■ critical")
+		home := b.get("/").wantText("Fell from 96 % to 20 % with 1.4.0", current, "Roll back pdf", "skill uses, 30 days").
+			wantNoText("No publish has failed")
 		if rows := home.texts("th.text"); len(rows) != 2 || !strings.HasPrefix(rows[0], "pdf ▲ warning") {
 			t.Errorf("in trouble are %q, want the one with the worst version first", rows)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
 )
 
-// handleSetImprovePolicy sets whether a skill is improved at night.
+// handleSetImprovePolicy sets whether a skill is improved nightly.
 func (s *Service) handleSetImprovePolicy(v *visit) (answer, error) {
 	skill, typed := v.PathValue("skill"), strings.TrimSpace(v.FormValue("monthly_usd"))
 	p := unattended.Policy{Mode: unattended.Mode(v.FormValue("mode"))}
@@ -21,12 +21,12 @@ func (s *Service) handleSetImprovePolicy(v *visit) (answer, error) {
 		problem = s.Unattended.SetPolicy(v.Context(), v.Caller, skill, p)
 	}
 	if problem == nil {
-		return redirect(pathTo("skills", skill), fmt.Sprintf("The improve policy is %s.", p.Mode)), nil
+		return redirect(pathTo("skills", skill)+"?tab=improve", fmt.Sprintf("The improve policy is %s.", p.Mode)), nil
 	}
 	view, err := s.skillView(v)
 	if err != nil {
 		return answer{}, err
 	}
-	view.Improve.Policy.Mode, view.Improve.Monthly = p.Mode, typed
+	view.Tab, view.Improve.Policy.Mode, view.Improve.Monthly = "improve", p.Mode, typed
 	return show("skill", view.Name, view).refused(problem)
 }

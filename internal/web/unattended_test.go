@@ -15,7 +15,7 @@ func TestImprovePolicy(t *testing.T) {
 	admin, viewer := w.as(access.Owner), w.as(access.Viewer)
 	entry := admin.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "x")})
 	suite := id(admin.newSuite("Queries", invoices...))
-	const path = "/skills/pdf"
+	const path = "/skills/pdf?tab=improve"
 	skill := admin.get(path).want(http.StatusOK).wantText("Nightly improvement", "A skill is improved with the cases of a suite", "Publish needs the gate in the mode enforce")
 	checkPage(t, skill)
 	policy := "/skills/" + admin.api.Get("/v1/skills/pdf").Want(http.StatusOK).Text("skill", "skill_id") + "/improve-policy"

@@ -41,7 +41,7 @@ func TestVerdicts(t *testing.T) {
 		say("fail", "It lost a column.").wantLocation("/sessions/first")
 		p = member.get("/sessions/first").wantText("Your verdict was saved.", "Grade 0 % basis: person", "You said ■ fail")
 		checkPage(t, p)
-		if said := p.texts("textarea")[0]; said != "It lost a column." {
+		if said := p.texts("textarea#reason-0")[0]; said != "It lost a column." {
 			t.Errorf("the reason is %q", said)
 		}
 		say("pass", "")

@@ -292,3 +292,20 @@ func PromptStatsOf(ctx context.Context, q store.Querier, orgID, skillID string, 
 		return p, err
 	})
 }
+
+// PromptsOfSessions returns the prompt at which each session first activated one of the
+// skills, as a PromptHash by the hash of the session. Of some it is unknown.
+func PromptsOfSessions(ctx context.Context, q store.Querier, of []Session) (map[string]string, error) {
+	from, list := q.Dialect().ByPair("skill_observations", "skill_id", "session_hash", "$1", SessionPairs(of))
+	rows, err := q.Query(ctx, `
+		SELECT session_hash, prompt_hash FROM `+from+` AND triggered AND prompt_hash IS NOT NULL
+		ORDER BY occurred_at DESC, id`, list)
+	prompts := map[string]string{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var session, prompt string
+		err := row.Scan(&session, &prompt)
+		prompts[session] = prompt // the first comes last
+		return err
+	})
+	return prompts, err
+}

@@ -3,10 +3,13 @@ package overview
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // secondsPerDay converts between times and the days of skill_days, which are
@@ -108,6 +111,29 @@ func (s *Service) Changes(ctx context.Context, orgID string, since time.Time, li
 // one the error is of kind fault.NotFound.
 func (s *Service) Entry(ctx context.Context, orgID, skillID string) (Entry, error) {
 	return entryOfSkill(ctx, s.DB, orgID, skillID)
+}
+
+// Prompts returns what people asked when the sessions activated a skill, by the ids of the
+// sessions, where the senders share it.
+func (s *Service) Prompts(ctx context.Context, orgID string, all []sessions.Session) (map[string]string, error) {
+	var of []skills.Session
+	for _, one := range all {
+		for _, k := range one.Skills {
+			if k.Activated {
+				of = append(of, skills.Session{SkillID: k.SkillID, Hash: one.ID})
+			}
+		}
+	}
+	refs, err := skills.PromptsOfSessions(ctx, s.DB, of)
+	if err != nil || len(refs) == 0 {
+		return nil, err
+	}
+	texts, err := telemetry.PromptTexts(ctx, s.DB, orgID, slices.Collect(maps.Values(refs)))
+	prompts := map[string]string{}
+	for session, ref := range refs {
+		prompts[session] = texts[ref]
+	}
+	return prompts, err
 }
 
 // Missed returns the prompts that a skill missed or failed at, newest first, at

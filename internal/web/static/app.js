@@ -88,7 +88,7 @@ document.addEventListener("submit", (event) => {
 
 // Filters of lists send themselves. Only what is around the form is replaced, so that it
 // keeps the focus and the cursor.
-for (const form of document.querySelectorAll("main > form[data-auto]")) {
+for (const form of document.querySelectorAll("main form[data-auto]")) {
   const status = document.createElement("span");
   status.className = "sr";
   status.setAttribute("role", "status");
@@ -110,7 +110,7 @@ for (const form of document.querySelectorAll("main > form[data-auto]")) {
     const text = await answer.text().catch(() => "");
     if (to !== asked) return;
     const main = new DOMParser().parseFromString(text, "text/html").querySelector("main");
-    const fresh = main?.querySelector(":scope > form[data-auto]");
+    const fresh = main?.querySelector("form[data-auto]");
     refused = !answer.ok || !fresh;
     if (refused) { // what is half typed may be
       if (settled) location.assign(to);
@@ -121,7 +121,7 @@ for (const form of document.querySelectorAll("main > form[data-auto]")) {
     const links = form.querySelector("button").parentElement;
     for (const a of links.querySelectorAll(":scope > a")) a.remove();
     links.append(...fresh.querySelectorAll("a"));
-    const nodes = [...main.childNodes], at = nodes.indexOf(fresh);
+    const nodes = [...fresh.parentElement.childNodes], at = nodes.indexOf(fresh);
     while (form.previousSibling) form.previousSibling.remove();
     while (form.nextSibling) form.nextSibling.remove();
     form.before(...nodes.slice(0, at));
