@@ -37,7 +37,7 @@ var floors = [][]wing{
 	{{"deliver", []string{"catalog", "installations"}}},
 	{{"learn", []string{"improve", "proposals", "signals", "community", "suggestions"}}},
 	{{"release", []string{"gates", "approvals", "checks", "attestations"}}},
-	{{"prove", []string{"suites", "runs"}}},
+	{{"prove", []string{"suites", "runs", "comparisons"}}},
 	{{"observe", []string{"telemetry", "sessions", "content", "grades", "costs"}}},
 	{{"publish", []string{"registry", "sources", "repohost", "publishers", "teams"}}},
 	{
@@ -131,6 +131,9 @@ var edges = []edge{
 	{"content", "sessions", "what was said belongs to the events of a session"},
 	{"content", "skills", "what is kept belongs to a session, by the pseudonym that skills give it"},
 	{"gates", "registry", "a gate publishes a candidate, or keeps it back"},
+	{"comparisons", "runs", "each arm is a run"},
+	{"comparisons", "sources", "an arm may be a cloud source, and shows its id"},
+	{"comparisons", "suites", "the cases that arms are tried on"},
 	{"gates", "runs", "both versions are tried by runs"},
 	{"gates", "sources", "the suites of a skill are those of its sources"},
 	{"gates", "suites", "a policy names suites"},

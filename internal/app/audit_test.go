@@ -346,6 +346,11 @@ func changes(hook string) []change {
 			}},
 		},
 		{
+			route: "POST /api/v1/comparisons", path: "/api/v1/comparisons", action: "evals.comparison.start", keeps: "comparison", at: []string{"comparison", "id"},
+			body: object{"suite_id": "{queries}", "arms": []object{{"entry_id": "{entry}"}, {"entry_id": "{entry}", "agent": object{"name": "claude-code"}}}},
+		},
+		{route: "POST /api/v1/comparisons/{id}/cancel", path: "/api/v1/comparisons/{comparison}/cancel", action: "evals.comparison.cancel"},
+		{
 			route: "POST /api/v1/improve-runs", path: "/api/v1/improve-runs", action: "evals.improve.start", keeps: "improve", at: []string{"improve_run", "id"},
 			body: object{"entry_id": "{entry}", "suite_id": "{queries}"},
 		},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	codehost "github.com/whetstone-dev/whetstone/internal/publish/repohost"
@@ -29,6 +30,10 @@ func TestSchemaLimits(t *testing.T) {
 		{"/api/v1/repohost/connections", "tag_pattern", "description", fmt.Sprintf("Glob of the tags that are published (default: %q)", connection.TagPattern)},
 		{"/api/v1/eval-suites", "name", "maxLength", float64(suites.MaxName)},
 		{"/api/v1/eval-suites/{id}/runs", "trials", "maximum", float64(runs.MaxTrials)},
+		{"/api/v1/comparisons", "trials", "maximum", float64(runs.MaxTrials)},
+		{"/api/v1/comparisons", "arms", "maxItems", float64(comparisons.MaxArms)},
+		{"/api/v1/comparisons", "arms", "minItems", float64(comparisons.MinArms)},
+		{"/api/v1/comparisons", "margin", "maximum", comparisons.MaxMargin},
 		{"/api/v1/improve-runs", "max_iterations", "maximum", float64(improve.MaxIterations)},
 		{"/api/v1/improve-runs", "max_iterations", "description", fmt.Sprintf("How many candidates to try (default: %d)", improve.DefaultIterations)},
 		{"/api/v1/improve-runs", "holdout", "minimum", improve.MinHoldout},

@@ -33,6 +33,7 @@ var servedWhenFull = []string{
 	"DELETE /api/v1/teams/{}", "DELETE /api/v1/teams/{}/members/{}",
 	"DELETE /api/v1/trusted-publishers/{}",
 	"POST /account/sessions/{}/end", "POST /alerts/{}/delete", "POST /api/v1/device-code", "POST /api/v1/device-code/poll",
+	"POST /api/v1/comparisons/{}/cancel",
 	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/estimate", "POST /api/v1/improve-runs/{}/cancel",
 	"POST /api/v1/me/leave", "POST /api/v1/registry/requirements", "POST /api/v1/registry/resolve", "POST /api/v1/registry/sync",
 	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device", "POST /login/device/finish",

@@ -40,6 +40,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "catalogue-report", Description: "What agents are offered of the catalogue, and what that costs."},
 	{Name: "cloud-sources", Description: "Skills under observation: their snapshots, validation and suggested test cases."},
 	{Name: "community", Description: "Bundles of results that contributors sent to a skill's creator."},
+	{Name: "comparisons", Description: "Comparisons of versions, no skill, agents and models on a suite."},
 	{Name: "content", Description: "The content of sessions, where the organisation stores it."},
 	{Name: "costs", Description: "What model requests cost, by skill."},
 	{Name: "creator-signals", Description: "What contributors' signals say to a skill's creator."},

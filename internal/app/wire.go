@@ -35,6 +35,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
@@ -100,6 +101,7 @@ type parts struct {
 	suites        *suites.Service
 	runs          *runs.Service
 	trials        *trials.Service
+	comparisons   *comparisons.Service
 	gates         *gates.Service
 	approvals     *approvals.Service
 	hostReviews   *approvals.HostReviews
@@ -201,6 +203,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Closing:  a.closing, Log: log("runs"),
 	}
 	p.trials = &trials.Service{Runs: p.runs, Recordings: p.runs.Recordings, Jobs: queue}
+	p.comparisons = &comparisons.Service{
+		DB: db, Jobs: queue, Suites: p.suites, Runs: p.runs, Trials: p.trials, Judge: on.judge, Log: log("comparisons"),
+	}
 	tally := approvals.Tally{Approvers: p.teams}
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Approvals: tally,
@@ -309,7 +314,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations,
 		p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.comparisons, p.gates, p.attestations, p.improve, p.unattended,
 		p.repohost, p.checks, p.proposals,
 		p.apply,
 	} {
@@ -332,7 +337,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.approvals,
 		p.teams,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions,
-		p.suites, p.runs, p.trials, p.gates,
+		p.suites, p.runs, p.trials, p.comparisons, p.gates,
 		p.attestations, p.improve, p.unattended,
 		shop, &gitrepo.Service{Catalog: p.catalog, Marketplace: shop, Memory: on.memory.work},
 		repohost.API{Service: p.repohost},

@@ -171,6 +171,8 @@ var auditAreas = []auditArea{
 		{"evals.run.start", "started a run of"},
 		{"evals.run.import", "imported a run of"},
 		{"evals.run.cancel", "cancelled a run of"},
+		{"evals.comparison.start", "started a comparison of"},
+		{"evals.comparison.cancel", "cancelled a comparison of"},
 		{"evals.improve.start", "started an improve run of"},
 		{"evals.improve.cancel", "cancelled an improve run of"},
 	}},

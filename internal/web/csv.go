@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // maxCSVRows limits a file. A list that has more is narrowed by its filters.
@@ -101,7 +102,7 @@ func cell(value any) string {
 	case nil:
 		return ""
 	case string:
-		return csvText(v)
+		return text.Cell(v)
 	case bool:
 		return strconv.FormatBool(v)
 	case int:
@@ -125,7 +126,7 @@ func cell(value any) string {
 	case *time.Time:
 		return pointed(v)
 	}
-	return csvText(fmt.Sprint(value)) // types based on string
+	return text.Cell(fmt.Sprint(value)) // types based on string
 }
 
 // pointed is "" for nil, else the value's cell.
@@ -136,12 +137,3 @@ func pointed[T any](v *T) string {
 	return cell(*v)
 }
 
-// csvText keeps a spreadsheet from running what somebody else named a skill: a cell that
-// begins like a formula gets an apostrophe in front. A tab and a carriage return are
-// skipped by some programs, which then see the formula.
-func csvText(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
-}

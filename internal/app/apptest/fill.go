@@ -164,6 +164,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/eval-suites", "suite.id")
 	case "run":
 		return o.good("POST /api/v1/eval-suites/{}/runs", "run.id")
+	case "comparison":
+		return o.good("POST /api/v1/comparisons", "comparison.id")
 	case "improve_run":
 		return o.good("POST /api/v1/improve-runs", "improve_run.id")
 	case "installation":
@@ -318,6 +320,7 @@ func (o *Org) addSuite() {
 	o.Things["run"] = o.Make("run")
 	o.Things["queries"] = o.read("POST", "/api/v1/eval-suites", o.queries(), "suite.id")
 	o.Things["improve_run"] = o.Make("improve_run")
+	o.Things["comparison"] = o.Make("comparison")
 }
 
 // queries is a suite from which a description can be improved.
@@ -430,6 +433,7 @@ func (o *Org) awaitJobs() {
 	o.await("/api/v1/eval-runs/"+o.Things["run"], "run.finished_at")
 	o.Things["case"] = o.await("/api/v1/eval-runs/"+o.Things["run"], "run.cases.0.id")
 	o.await("/api/v1/improve-runs/"+o.Things["improve_run"], "improve_run.finished_at")
+	o.await("/api/v1/comparisons/"+o.Things["comparison"], "comparison.ended_at")
 	o.await("/api/v1/organization/export", "export.finished_at")
 }
 

@@ -182,6 +182,13 @@ func Rows() map[string]Row {
 		"POST /api/v1/eval-runs/{}/cancel":        {Path: "<run>", Spends: "run"},
 		"GET /api/v1/eval-runs/{}/events":         {Path: "<run>"},
 		"GET /api/v1/eval-runs/{}/trials/{}":      {Path: "<run> 1", Query: "case_id=<case>"},
+		"POST /api/v1/comparisons": {
+			Body:   `{"suite_id":"<queries>","trials":1,"arms":[{"entry_id":"<entry>"},{"no_skill":true}]}`,
+			Others: map[string]int{"entry": 400, "queries": 404},
+		},
+		"GET /api/v1/comparisons":             {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
+		"GET /api/v1/comparisons/{}":          {Path: "<comparison>"},
+		"POST /api/v1/comparisons/{}/cancel":  {Path: "<comparison>", Spends: "comparison"},
 		"GET /api/v1/improve-runs":                {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
 		"POST /api/v1/improve-runs": {
 			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},

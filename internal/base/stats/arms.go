@@ -41,12 +41,12 @@ type Comparison struct {
 	Interval      [2]float64 // Tango's, 95 %
 	P             float64    // exact two-sided sign test over the cases that differ
 	Better, Worse []int      // indices of cases where b is better or worse
+	Up, Down      float64    // sums of the differences of those
 }
 
 // Compare compares two arms, whose counts of a case have the same index.
 func Compare(a, b []Count) Comparison {
 	c := Comparison{Better: []int{}, Worse: []int{}}
-	up, down := 0.0, 0.0
 	for i := range a {
 		if a[i].Decided == 0 || b[i].Decided == 0 {
 			continue
@@ -54,13 +54,13 @@ func Compare(a, b []Count) Comparison {
 		c.Cases++
 		switch d := b[i].Rate() - a[i].Rate(); {
 		case d > 0:
-			c.Better, up = append(c.Better, i), up+d
+			c.Better, c.Up = append(c.Better, i), c.Up+d
 		case d < 0:
-			c.Worse, down = append(c.Worse, i), down-d
+			c.Worse, c.Down = append(c.Worse, i), c.Down-d
 		}
 	}
-	c.Difference = (up - down) / float64(max(1, c.Cases))
-	c.Interval[0], c.Interval[1] = PairedDifference(up, down, c.Cases)
+	c.Difference = (c.Up - c.Down) / float64(max(1, c.Cases))
+	c.Interval[0], c.Interval[1] = PairedDifference(c.Up, c.Down, c.Cases)
 	c.P = McNemar(len(c.Worse), len(c.Better))
 	return c
 }

@@ -140,21 +140,11 @@ func PairedDifference(better, worse float64, n int) (low, high float64) {
 	if n == 0 {
 		return -1, 1
 	}
-	b, c, m := better, worse, float64(n)
-	score := func(d float64) float64 {
-		p := -b - c + (2*m-b+c)*d
-		q := (math.Sqrt(p*p+8*m*c*d*(1-d)) - p) / (4 * m)
-		excess := b - c - m*d
-		if excess == 0 {
-			return 0 // also where the variance is 0
-		}
-		return excess / math.Sqrt(max(0, m*(2*q+d*(1-d))))
-	}
 	// The score falls as d grows.
 	root := func(target float64) float64 {
 		below, above := -1.0, 1.0
 		for range 60 {
-			if d := (below + above) / 2; score(d) > target {
+			if d := (below + above) / 2; tango(better, worse, n, d) > target {
 				below = d
 			} else {
 				above = d
@@ -163,6 +153,28 @@ func PairedDifference(better, worse float64, n int) (low, high float64) {
 		return (below + above) / 2
 	}
 	return root(z), root(-z)
+}
+
+// tango is the score of the hypothesis that the rates differ by d.
+func tango(b, c float64, n int, d float64) float64 {
+	m := float64(n)
+	p := -b - c + (2*m-b+c)*d
+	q := (math.Sqrt(p*p+8*m*c*d*(1-d)) - p) / (4 * m)
+	excess := b - c - m*d
+	if excess == 0 {
+		return 0 // also where the variance is 0
+	}
+	return excess / math.Sqrt(max(0, m*(2*q+d*(1-d))))
+}
+
+// NotWorse is the one-sided p-value of the hypothesis that a change makes a rate worse by
+// margin or more, by the test of which PairedDifference is the interval: it is at most 0.025
+// where the lower end of that is at least -margin.
+func NotWorse(better, worse float64, n int, margin float64) float64 {
+	if n == 0 {
+		return 1
+	}
+	return math.Erfc(tango(better, worse, n, -margin)/math.Sqrt2) / 2
 }
 
 // Holm adjusts the p-values of several tests so that comparing each with α keeps

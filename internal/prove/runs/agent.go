@@ -98,7 +98,9 @@ func (x *execution) task(a suites.Agent, t *Trial) attempt.Task {
 	// The arm without the skill needs its name as well: traces of it would contaminate
 	// the trial.
 	if task.Without {
-		skill = x.skills[WithSkill]
+		if skill = x.skills[WithSkill]; skill == nil { // the run is about no skill
+			return task
+		}
 	}
 	task.Skill = attempt.SkillName(skill.text, skill.Name)
 	// A distractor of the same name would shadow the subject.

@@ -133,7 +133,7 @@ func NewTrialOutput(t Trial, limit int) api.EvalTrial {
 	out := api.EvalTrial{
 		N: t.N, Variant: string(t.Arm), Verdict: string(t.Verdict), Score: t.Score, Evidence: t.Evidence,
 		OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
-		CostUSD: t.costUSD(), Turns: t.turns(),
+		CostUSD: t.CostUSD(), Turns: t.turns(),
 	}
 	if id := t.Evidence.Recording; id != "" {
 		out.SessionID = &id

@@ -27,6 +27,7 @@ const progressEvery = time.Second
 // them. It is used by one goroutine.
 type eventLog struct {
 	cases        []suites.Case
+	main         Arm // whose verdicts are the cases'
 	skill        []tally
 	baseline     []tally
 	pending      []int // trials of each case that are missing
@@ -36,7 +37,7 @@ type eventLog struct {
 // newEventLog starts from the trials that earlier turns or workers have made.
 func newEventLog(r Run, cases []suites.Case, made []Trial) *eventLog {
 	l := &eventLog{
-		cases: cases, skill: make([]tally, len(cases)), baseline: make([]tally, len(cases)), pending: make([]int, len(cases)),
+		cases: cases, main: r.Baseline.Arms()[0], skill: make([]tally, len(cases)), baseline: make([]tally, len(cases)), pending: make([]int, len(cases)),
 	}
 	for i := range cases {
 		l.pending[i] = r.Trials * len(r.Baseline.Arms())
@@ -50,7 +51,7 @@ func newEventLog(r Run, cases []suites.Case, made []Trial) *eventLog {
 // progress event is due.
 func (l *eventLog) add(trials []Trial) (finished []int, progressDue bool) {
 	for _, t := range trials {
-		if t.Arm == WithSkill {
+		if t.Arm == l.main {
 			l.skill[t.Case].add(t)
 		} else {
 			l.baseline[t.Case].add(t)

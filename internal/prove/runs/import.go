@@ -128,7 +128,7 @@ func addImported(ctx context.Context, tx *store.Tx, r Run, trials []Trial) error
 	if err != nil {
 		return err
 	}
-	results := resultsOf(cases, trials)
+	results := resultsOf(r.Baseline, cases, trials)
 	skipUndecided(results)
 	r.Summary = summarize(results)
 	queued := r

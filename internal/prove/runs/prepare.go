@@ -149,7 +149,11 @@ func (x *execution) loadSkills(ctx context.Context) error {
 	}
 	x.skills[WithoutSkill] = &loadedSkill{}
 	pinned := map[Arm]*subject.Pinned{WithSkill: &x.run.Subject, WithPrevious: x.run.Previous}
-	for _, arm := range x.run.Baseline.Arms() {
+	arms := x.run.Baseline.Arms()
+	if x.run.Baseline == NoSkillOnly && x.run.Subject.Name != "" {
+		arms = []Arm{WithSkill} // its name: traces of it would contaminate the trials
+	}
+	for _, arm := range arms {
 		if arm == WithoutSkill {
 			continue
 		}

@@ -98,6 +98,9 @@ const (
 	NoBaseline       Baseline = "none"
 	NoSkill          Baseline = "no_skill"
 	PreviousBaseline Baseline = "previous"
+	// NoSkillOnly is the arm of a comparison that has no skill: a run of its own, in no list and
+	// no rate, whose results are those without the skill.
+	NoSkillOnly Baseline = "no_skill_only"
 )
 
 // Arms returns the arms in which each case is tried: the one with the skill, then the
@@ -108,6 +111,8 @@ func (b Baseline) Arms() []Arm {
 		return []Arm{WithSkill, WithoutSkill}
 	case PreviousBaseline:
 		return []Arm{WithSkill, WithPrevious}
+	case NoSkillOnly:
+		return []Arm{WithoutSkill}
 	case NoBaseline:
 	}
 	return []Arm{WithSkill}

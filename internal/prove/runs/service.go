@@ -92,6 +92,9 @@ type NewRun struct {
 	// Catalog is the listing that trigger queries choose from; nil for chosen distractors.
 	// Other cases are not tried on it.
 	Catalog *catalogue.Choice
+	// Compared says that the run is compared with one of NoSkillOnly: graders that only a
+	// trial with the skill can pass are not scored.
+	Compared bool
 }
 
 func (n NewRun) validate() error {
@@ -101,7 +104,8 @@ func (n NewRun) validate() error {
 			given++
 		}
 	}
-	if given != 1 {
+	// Without a skill, the subject only names what must not be there.
+	if given != 1 && (given > 0 || n.Baseline != NoSkillOnly) {
 		return fault.Invalid("subject", "subject needs exactly one of source_id, snapshot_id and entry_id")
 	}
 	if n.Subject.Version != "" && n.Subject.EntryID == "" {
@@ -208,7 +212,11 @@ func (r Run) Conditions() (string, error) {
 		Seed        int64
 		Requires    []subject.Required `json:",omitempty"` // so that skills without requirements keep their digests
 		Catalog     *catalogue.Choice  `json:",omitempty"`
-	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed, r.Subject.Requires, r.Catalog})
+		Compared    bool               `json:",omitempty"`
+	}{
+		r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed, r.Subject.Requires, r.Catalog,
+		r.Terms.Compared,
+	})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -254,6 +262,9 @@ func (r Run) auditDetail() audit.Detail {
 // run pins both by content hash: a version that is published while the run waits
 // must not be tested in its name.
 func (s *Service) pinSkills(ctx context.Context, r *Run, ref subject.Ref) error {
+	if ref == (subject.Ref{}) {
+		return nil
+	}
 	skill, err := s.Subjects().Find(ctx, r.OrgID, ref)
 	if err != nil {
 		return err
@@ -377,7 +388,7 @@ func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Repor
 			trials[i].OutputTail = tail(*given, MaxTail) // not stored with the trial: the case has it
 		}
 	}
-	results := resultsOf(cases, trials)
+	results := resultsOf(r.Baseline, cases, trials)
 	if r.Status.Over() {
 		skipUndecided(results)
 		// Runs from before lifts were stored have theirs computed here.
@@ -404,7 +415,7 @@ func (s *Service) Verdicts(ctx context.Context, orgID, id string) (_ Report, err
 		return Report{}, err
 	}
 	trials, err := verdictsOfRun(ctx, s.DB, r.ID)
-	return Report{Run: r, Cases: cases, Results: resultsOf(cases, trials)}, err
+	return Report{Run: r, Cases: cases, Results: resultsOf(r.Baseline, cases, trials)}, err
 }
 
 // Cancel ends a run that is not over; its results so far are kept. Cancelling a
@@ -445,7 +456,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err != nil {
 		return r, err
 	}
-	results := resultsOf(cases, trials)
+	results := resultsOf(r.Baseline, cases, trials)
 	skipUndecided(results)
 	at := store.Now()
 	r.Status, r.Summary, r.FinishedAt = status, summarize(results), cmp.Or(r.FinishedAt, &at)
@@ -466,7 +477,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 		return r, err
 	}
 	// Only complete results about the skill itself are signed or lead to suggestions.
-	if s.OnSucceeded == nil || status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil {
+	if s.OnSucceeded == nil || status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil || r.Baseline == NoSkillOnly {
 		return r, nil
 	}
 	return r, s.OnSucceeded.RunSucceeded(ctx, tx, r)

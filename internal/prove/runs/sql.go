@@ -21,12 +21,12 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id),
 	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id),
 	(SELECT i.origin FROM eval_run_imports i WHERE i.run_id = eval_runs.id),
-	(SELECT p.improve_run_id FROM eval_run_purposes p WHERE p.run_id = eval_runs.id),
+	(SELECT NULLIF(p.improve_run_id, '') FROM eval_run_purposes p WHERE p.run_id = eval_runs.id),
 	` + scoreColumn + `, (SELECT s.lift FROM eval_run_scores s WHERE s.run_id = eval_runs.id), ` + catalogue.Column
 
 const scoreColumn = `(SELECT s.score FROM eval_run_scores s WHERE s.run_id = eval_runs.id)`
 
-// listed leaves out the runs that were made for an improve run.
+// listed leaves out the runs that were made for an improve run, and those without a skill.
 const listed = ` AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
 
 var listedRuns = store.List[Run]{
@@ -147,8 +147,9 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 			return err
 		}
 	}
-	if r.ImproveRunID != nil {
-		_, err := tx.Exec(ctx, `INSERT INTO eval_run_purposes (run_id, improve_run_id) VALUES ($1, $2)`, r.ID, *r.ImproveRunID)
+	if r.ImproveRunID != nil || r.Baseline == NoSkillOnly { // the arm of a comparison has an empty id
+		_, err := tx.Exec(ctx, `INSERT INTO eval_run_purposes (run_id, improve_run_id) VALUES ($1, COALESCE($2, ''))`,
+			r.ID, r.ImproveRunID)
 		if err != nil {
 			return err
 		}

@@ -112,12 +112,14 @@ func (t tally) mean() *float64 {
 	return &mean
 }
 
-// resultsOf groups trials, in the order of byTrial, by their cases.
-func resultsOf(cases []suites.Case, trials []Trial) []CaseResult {
+// resultsOf groups trials, in the order of byTrial, by their cases. The verdicts are those of
+// the baseline's first arm.
+func resultsOf(b Baseline, cases []suites.Case, trials []Trial) []CaseResult {
+	main := b.Arms()[0]
 	all := make([]CaseResult, len(cases))
 	skill, baseline := make([]tally, len(cases)), make([]tally, len(cases))
 	for _, t := range trials {
-		if t.Arm == WithSkill {
+		if t.Arm == main {
 			skill[t.Case].add(t)
 		} else {
 			baseline[t.Case].add(t)

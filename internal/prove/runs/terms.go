@@ -17,7 +17,7 @@ import (
 // setTerms checks the agent and the budget of a new run, and estimates its cost.
 // Whether the agent is installed is not checked: another machine may run it.
 func (s *Service) setTerms(ctx context.Context, r *Run, n NewRun, cases []suites.Case) (err error) {
-	r.Terms.MaxMicros = n.MaxMicros
+	r.Terms.MaxMicros, r.Terms.Compared = n.MaxMicros, n.Compared
 	if n.Agent != nil {
 		agent := n.Agent.WithDefaults()
 		if agent.Model, err = s.modelOf(agent); err != nil {

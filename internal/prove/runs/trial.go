@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,27 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 		err = nil
 	}
 	return t, err
+}
+
+// Calls is how many trials of a planned run ask a model, by an agent or as a judge.
+func (r Run) Calls() (n int, err error) {
+	cases, err := r.cases()
+	for _, c := range cases {
+		for _, arm := range r.Baseline.Arms() {
+			if (r.agentOf(c) != nil || r.isJudged(c)) && r.skipReason(c, arm) == "" {
+				n += r.Trials
+			}
+		}
+	}
+	return n, err
+}
+
+// SameCases reports whether two planned runs ask the same.
+func SameCases(a, b Run) bool { return bytes.Equal(a.document, b.document) }
+
+// comparedWithNone reports whether the trials are compared with, or are, those without the skill.
+func (r Run) comparedWithNone() bool {
+	return r.Baseline == NoSkill || r.Baseline == NoSkillOnly || r.Terms.Compared
 }
 
 // skipReason returns why a case isn't tried in an arm, or "".
@@ -215,7 +237,7 @@ func (x *execution) decideGraders(ctx context.Context, c suites.Case, t *Trial) 
 		return err
 	}
 	r := gradeRequest{
-		Graders: c.Graders, Check: check, Sample: sample, Compared: x.run.Baseline == NoSkill, Without: t.Arm == WithoutSkill,
+		Graders: c.Graders, Check: check, Sample: sample, Compared: x.run.comparedWithNone(), Without: t.Arm == WithoutSkill,
 		Others: x.otherCriteria(t.Case), Seed: x.run.Seed, Trial: t.N,
 	}
 	if c.Subject.Prompt != nil {

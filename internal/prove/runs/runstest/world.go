@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
@@ -37,6 +38,7 @@ type World struct {
 	Suites    *suites.Service
 	Runs      *runs.Service
 	Trials    *trials.Service
+	Compare   *comparisons.Service
 	Improve   *improve.Service
 	Proposals *proposals.Service
 
@@ -61,6 +63,7 @@ func New(t *testing.T, db *store.DB, set ...func(*World)) *World {
 	w.Suites.Mount(w.API)
 	w.Runs.Mount(w.API)
 	w.Trials.Mount(w.API)
+	w.Compare.Mount(w.API)
 	w.Improve.Mount(w.API)
 	return w
 }
@@ -96,6 +99,7 @@ func (w *World) build(set []func(*World)) {
 		Recordings: &recording.Store{DB: w.DB, Blobs: w.Blobs},
 	}
 	w.Trials = &trials.Service{Runs: w.Runs, Recordings: w.Runs.Recordings, Jobs: w.Queue}
+	w.Compare = &comparisons.Service{DB: w.DB, Jobs: w.Queue, Suites: w.Suites, Runs: w.Runs, Trials: w.Trials, Log: w.Log}
 	w.Proposals = &proposals.Service{DB: w.DB, Jobs: w.Queue, Registry: w.Registry, Sources: w.Sources}
 	w.Improve = &improve.Service{
 		DB: w.DB, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Runs: w.Runs, Proposals: w.Proposals, Log: w.Log,
@@ -108,6 +112,7 @@ func (w *World) build(set []func(*World)) {
 	w.Suites.Register()
 	w.Runs.Register()
 	w.Trials.Register()
+	w.Compare.Register()
 	w.Improve.Register()
 }
 
@@ -118,7 +123,7 @@ func (w *World) ask(o judge.Options) {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	w.Runs.Judge, w.Improve.Judge = j, j
+	w.Runs.Judge, w.Improve.Judge, w.Compare.Judge = j, j, j
 }
 
 // Scripted makes a scripted model the judge.

@@ -15,6 +15,8 @@ type Terms struct {
 	MaxMicros *int64        `json:"max_micros,omitempty"`
 	// Estimate is what the run will probably cost, in millionths of a dollar.
 	Estimate *int64 `json:"estimate_micros,omitempty"`
+	// Compared says that another run, which is compared with this one, has no skill.
+	Compared bool `json:"compared,omitempty"`
 }
 
 // USD is an amount of millionths in dollars.

@@ -28,6 +28,9 @@ func (f Finder) Beside(ctx context.Context, orgID string, subject, previous *Pin
 		pins = append(pins, previous.Pin)
 	}
 	for _, pin := range pins {
+		if pin == (Ref{}) { // there is no skill
+			continue
+		}
 		g, err := f.requirementsOf(ctx, orgID, pin)
 		if err != nil {
 			return nil, err
