@@ -36,7 +36,7 @@ var servedWhenFull = []string{
 	"POST /api/v1/comparisons/{}/cancel",
 	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/estimate", "POST /api/v1/improve-runs/{}/cancel",
 	"POST /api/v1/me/leave", "POST /api/v1/registry/requirements", "POST /api/v1/registry/resolve", "POST /api/v1/registry/sync",
-	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device", "POST /login/device/finish",
+	"POST /comparisons/{}/cancel", "POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device", "POST /login/device/finish",
 	"POST /logout", "POST /registry/lock-file", "POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete",
 	"POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete",
 	"POST /settings/keys/{}/revoke", "POST /settings/members/invitations/{}/revoke", "POST /settings/members/{}/remove",

@@ -285,7 +285,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Telemetry:     p.telemetry,
 		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions,
 		Suites: p.suites, Runs: p.runs,
-		Trials: p.trials, Gates: p.gates, Attestations: p.attestations,
+		Trials: p.trials, Comparisons: p.comparisons, Gates: p.gates, Attestations: p.attestations,
 		Approvals: p.approvals,
 		Improve:   p.improve, Unattended: p.unattended, Apply: p.apply,
 		Repohost: p.repohost, Checks: p.checks, Community: p.community, Signals: p.signals, Proposals: p.proposals,

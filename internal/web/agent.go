@@ -13,8 +13,8 @@ import (
 )
 
 // agentChoices returns the agents that can be run here with each of their models, and
-// the estimated cost of a run of the suite with one trial of each case. It is empty if
-// the server runs no agents.
+// the estimated cost of a run of the suite, if one is given, with one trial of each case. It
+// is empty if the server runs no agents.
 func (s *Service) agentChoices(ctx context.Context, orgID, suiteID string) ([]choice, error) {
 	if s.Runs.Agents == nil {
 		return nil, nil
@@ -27,6 +27,10 @@ func (s *Service) agentChoices(ctx context.Context, orgID, suiteID string) ([]ch
 				label += " " + *a.Version
 			}
 			label += ", " + model
+			if suiteID == "" {
+				all = append(all, choice{a.Name + " " + model, label})
+				continue
+			}
 			_, micros, err := s.Runs.Estimate(ctx, orgID, suiteID, runs.NewRun{Agent: &suites.Agent{Name: a.Name, Model: model}})
 			if err != nil {
 				return nil, err

@@ -34,6 +34,7 @@ var menu = []navGroup{
 	{"Test", []navItem{
 		{Path: "/review", Label: "Review", Icon: "review"},
 		{Path: "/suites", Label: "Suites", Icon: "suites", Also: []string{"/runs", "/improve-runs"}},
+		{Path: "/comparisons", Label: "Comparisons", Icon: "compare"},
 		{Path: "/sources", Label: "Sources", Icon: "sources"},
 	}},
 	{"Ship", []navItem{

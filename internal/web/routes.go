@@ -323,6 +323,12 @@ func routes() []route {
 			permission: access.Read, method: "GET", path: "/suites/{id}/export",
 			do: (*Service).handleExportSuite,
 		},
+		{permission: access.Read, method: "GET", path: "/comparisons", do: (*Service).handleComparisons},
+		{permission: access.Write, method: "GET", path: "/comparisons/new", do: (*Service).handleNewComparison},
+		{permission: access.Write, method: "POST", path: "/comparisons", do: (*Service).handleStartComparison},
+		{permission: access.Read, method: "GET", path: "/comparisons/{id}", do: (*Service).handleComparison},
+		{permission: access.Read, method: "GET", path: "/comparisons/{id}/cases.csv", do: (*Service).handleExportComparison},
+		{permission: access.Write, method: "POST", path: "/comparisons/{id}/cancel", do: (*Service).handleCancelComparison},
 		{permission: access.Read, method: "GET", path: "/suites/{id}", sorts: runSorts, do: (*Service).handleSuite},
 		{
 			permission: access.Write, method: "POST", path: "/suites/{id}", maxBody: maxSuite,

@@ -113,6 +113,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
@@ -171,6 +172,7 @@ type Parts struct {
 	Suites        *suites.Service
 	Runs          *runs.Service
 	Trials        *trials.Service
+	Comparisons   *comparisons.Service
 	Gates         *gates.Service
 	Approvals     *approvals.Service
 	Attestations  *attestations.Service

@@ -20,15 +20,16 @@ import (
 // evalCommands are the commands `whetstone eval`. Commands about runs take the id of
 // a run, or the suite of the newest one.
 type evalCommands struct {
-	List    evalListCommand   `cmd:"" help:"List the eval suites."`
-	Show    evalShowCommand   `cmd:"" help:"Show a suite, its cases and its latest runs."`
-	Import  evalImportCommand `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
-	Export  evalExportCommand `cmd:"" help:"Write a suite to a file."`
-	Run     evalRunCommand    `cmd:"" help:"Run a suite against a skill."`
-	Trial   evalTrialCommand  `cmd:"" help:"Show a trial of a run: what was asked, what was done, and why it has its verdict."`
-	Watch   evalWatchCommand  `cmd:"" help:"Follow a run or an improve run to its end."`
-	Cancel  evalCancelCommand `cmd:"" help:"Cancel a run or an improve run."`
-	Improve improveCommand    `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
+	List    evalListCommand    `cmd:"" help:"List the eval suites."`
+	Show    evalShowCommand    `cmd:"" help:"Show a suite, its cases and its latest runs."`
+	Import  evalImportCommand  `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
+	Export  evalExportCommand  `cmd:"" help:"Write a suite to a file."`
+	Run     evalRunCommand     `cmd:"" help:"Run a suite against a skill."`
+	Compare evalCompareCommand `cmd:"" help:"Compare versions, no skill, agents or models on a suite."`
+	Trial   evalTrialCommand   `cmd:"" help:"Show a trial of a run: what was asked, what was done, and why it has its verdict."`
+	Watch   evalWatchCommand   `cmd:"" help:"Follow a run or an improve run to its end."`
+	Cancel  evalCancelCommand  `cmd:"" help:"Cancel a run or an improve run."`
+	Improve improveCommand     `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
 }
 
 // suiteArg is the argument of the commands about one suite. Names are unique in an

@@ -134,7 +134,7 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (httpapi.Stream, e
 		return nil, err
 	}
 	if asFile {
-		return s.file(ctx, c)
+		return s.File(ctx, c)
 	}
 	out, err := s.output(ctx, c)
 	if err != nil {

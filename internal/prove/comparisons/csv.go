@@ -15,9 +15,9 @@ var csvHead = []string{
 	"case_id", "case", "arm", "passed", "decided", "score", "errors", "cost_usd", "turns", "duration_ms",
 }
 
-// file returns a comparison as a CSV file: a row for each case and arm. What is not known is
+// File returns a comparison as a CSV file: a row for each case and arm. What is not known is
 // empty.
-func (s *Service) file(ctx context.Context, c Comparison) (httpapi.Stream, error) {
+func (s *Service) File(ctx context.Context, c Comparison) (httpapi.Stream, error) {
 	rows := [][]string{csvHead}
 	for _, a := range c.Arms {
 		report, err := s.Runs.Measured(ctx, c.OrgID, a.runID)

@@ -249,6 +249,37 @@ func (s *Service) produced(ctx context.Context, c Comparison, arm int, q answere
 	return t.Asked, b.String(), nil
 }
 
+// An Opinion is what the judge said about two outputs, for people.
+type Opinion struct {
+	A, B, CaseID           string // names of arms
+	N                      int    // the trial
+	Winner                 string // the name of an arm; "" for a tie
+	Inconsistent           bool
+	Reason, QuoteA, QuoteB string
+}
+
+// Opinions returns what the judge said about the outputs of a comparison, without the controls.
+func (s *Service) Opinions(ctx context.Context, c Comparison) (all []Opinion, err error) {
+	made, err := answersOf(ctx, s.DB, c.ID, "")
+	for _, q := range made {
+		if q.Kind != ordinary || q.Answer.Reason == "" {
+			continue
+		}
+		o := Opinion{
+			A: c.Arms[q.A].Name, B: c.Arms[q.B].Name, CaseID: q.CaseID, N: q.N, Inconsistent: q.Answer.Inconsistent,
+			Reason: q.Answer.Reason, QuoteA: q.Answer.QuoteA, QuoteB: q.Answer.QuoteB,
+		}
+		switch q.Answer.Winner {
+		case "a":
+			o.Winner = o.A
+		case "b":
+			o.Winner = o.B
+		}
+		all = append(all, o)
+	}
+	return all, err
+}
+
 // preferences sums up the answers by pair, and what they cost.
 func (s *Service) preferences(ctx context.Context, c Comparison) (map[[2]int]*api.PreferenceResult, spend.Cost, error) {
 	var cost spend.Cost

@@ -310,6 +310,54 @@ CREATE INDEX community_bundles_creator ON community_bundles (creator_id, id, ski
 CREATE INDEX community_bundles_skill ON community_bundles (creator_id, skill_name, id, contributor_hash, submitted_at,
     created_at, total_sessions, graded_sessions, average_pass_rate);
 
+CREATE TABLE comparison_arms (
+    comparison_id TEXT NOT NULL REFERENCES comparisons (id) ON DELETE CASCADE,
+    position      INTEGER NOT NULL,
+    name          TEXT NOT NULL,
+    subject       TEXT NOT NULL, -- JSON; {} for no skill
+    entry_id      TEXT, -- of subject
+    agent         TEXT, -- JSON
+    label         TEXT NOT NULL, -- the version that was found
+    run_id        TEXT NOT NULL, -- of an earlier comparison where that is as good
+    conditions    TEXT NOT NULL, -- digest of the content and of all that the outcome depends on
+    reused        INTEGER NOT NULL,
+    PRIMARY KEY (comparison_id, position)
+) STRICT;
+CREATE INDEX comparison_arms_run ON comparison_arms (run_id);
+CREATE INDEX comparison_arms_entry ON comparison_arms (entry_id, comparison_id) WHERE entry_id IS NOT NULL;
+CREATE INDEX comparison_arms_conditions ON comparison_arms (conditions, comparison_id);
+
+CREATE TABLE comparison_preferences (
+    comparison_id TEXT NOT NULL REFERENCES comparisons (id) ON DELETE CASCADE,
+    a             INTEGER NOT NULL, -- position of an arm
+    b             INTEGER NOT NULL,
+    case_id       TEXT NOT NULL,
+    n             INTEGER NOT NULL, -- the trial
+    kind          TEXT NOT NULL, -- pair, same, cut
+    answer        TEXT NOT NULL, -- JSON
+    PRIMARY KEY (comparison_id, a, b, case_id, n, kind)
+) STRICT;
+
+CREATE TABLE comparisons (
+    id         TEXT PRIMARY KEY,
+    org_id     TEXT NOT NULL REFERENCES organisations (id),
+    suite_id   TEXT NOT NULL, -- may be deleted
+    status     TEXT NOT NULL, -- as of eval_runs
+    trials     INTEGER NOT NULL,
+    preference INTEGER NOT NULL,
+    margin     REAL NOT NULL,
+    max_micros INTEGER, -- that all arms may cost together
+    seed       INTEGER NOT NULL,
+    result     TEXT, -- JSON; NULL until it is over
+    error      TEXT,
+    created_by TEXT NOT NULL REFERENCES users (id),
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at   INTEGER
+) STRICT;
+CREATE INDEX comparisons_org ON comparisons (org_id, id);
+CREATE INDEX comparisons_suite ON comparisons (suite_id, id);
+
 CREATE TABLE cost_buckets (
     subject_id TEXT NOT NULL,
     day        INTEGER NOT NULL,
@@ -2063,3 +2111,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (160, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (161, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (162, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (170, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (171, 1);
