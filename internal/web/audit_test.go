@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +180,10 @@ func (a auditor) workshop() {
 	a.check("/suites/{id}/runs/import", "evals.run.import", a.browser.send(suite+"/runs/import", nil, map[string]string{"file": resultFile}))
 	many := a.newSuite("many", invoices...)
 	improve := a.send("/suites/{id}/improve-runs", many+"/improve-runs", "evals.improve.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
+	compared := a.send("/comparisons", "/comparisons", "evals.comparison.start", url.Values{
+		"suite": {strings.TrimPrefix(many, "/suites/")}, "arm": {"source:" + id(path), "source:" + id(path)}, "agent": {"", "claude-code"},
+	}).Header.Get("Location")
+	a.send("/comparisons/{id}/cancel", compared+"/cancel", "evals.comparison.cancel", nil)
 	a.send("/improve-runs/{id}/cancel", improve+"/cancel", "evals.improve.cancel", nil)
 	a.send("/suites/{id}/delete", suite+"/delete", "evals.suite.delete", nil)
 

@@ -228,7 +228,7 @@ var viaWords = map[audit.Via]string{audit.Web: "in a browser", audit.API: "throu
 // without an id is the page of a list, which always exists.
 var pagesOfTargets = map[string]string{
 	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}",
-	"run":         "/runs/{id}", "comparison": "/comparisons/{id}",
+	"run": "/runs/{id}", "comparison": "/comparisons/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
 	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
 	"user": "/settings/members", "invitation": "/settings/members", "scim_token": "/settings/provisioning",

@@ -136,4 +136,3 @@ func pointed[T any](v *T) string {
 	}
 	return cell(*v)
 }
-

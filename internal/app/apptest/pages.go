@@ -158,7 +158,7 @@ func Pages() map[string]Row {
 		"POST /improve-runs/{}/cancel":     spending("improve_run", "<improve_run>", "x="),
 		"GET /comparisons":                 {},
 		"GET /comparisons/new":             {Query: "suite=<suite>"},
-		"POST /comparisons":                form("", "suite=<queries>&trials=1&margin=5&arm=entry:<entry>&arm=none&version=&version=&agent=&agent=", nil),
+		"POST /comparisons":                form("", "suite=<queries>&trials=1&margin=5&arm=entry:<entry>&arm=entry:<entry>&version=&version=&agent=&agent=claude-code", nil),
 		"GET /comparisons/{}":              {Path: "<comparison>"},
 		"GET /comparisons/{}/cases.csv":    {Path: "<comparison>"},
 		"POST /comparisons/{}/cancel":      spending("comparison", "<comparison>", "x="),

@@ -183,7 +183,7 @@ func Rows() map[string]Row {
 		"GET /api/v1/eval-runs/{}/events":         {Path: "<run>"},
 		"GET /api/v1/eval-runs/{}/trials/{}":      {Path: "<run> 1", Query: "case_id=<case>"},
 		"POST /api/v1/comparisons": {
-			Body:   `{"suite_id":"<queries>","trials":1,"arms":[{"entry_id":"<entry>"},{"no_skill":true}]}`,
+			Body:   `{"suite_id":"<queries>","trials":1,"arms":[{"entry_id":"<entry>"},{"entry_id":"<entry>","agent":{"name":"claude-code"}}]}`,
 			Others: map[string]int{"entry": 400, "queries": 404},
 		},
 		"GET /api/v1/comparisons":            {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},

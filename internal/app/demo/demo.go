@@ -31,6 +31,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
@@ -58,6 +59,7 @@ type Filler struct {
 	Suggestions   *suggestions.Service
 	Suites        *suites.Service
 	Runs          *runs.Service
+	Comparisons   *comparisons.Service
 	Improve       *improve.Service
 	Proposals     *proposals.Service
 	Apply         *apply.Service

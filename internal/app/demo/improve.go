@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 )
@@ -39,6 +40,12 @@ func (f *filling) improve(ctx context.Context) error {
 		return err
 	}
 	notes := f.suites["release-notes"]
+	// Does the skill help? Without it, no request finds it.
+	if _, err := f.Comparisons.Start(ctx, f.people[1], comparisons.New{SuiteID: notes.ID, Trials: 1, Arms: []comparisons.NewArm{
+		{Name: "release-notes", Subject: subject.Ref{SourceID: *notes.SourceID}}, {NoSkill: true},
+	}}); err != nil {
+		return err
+	}
 	for _, n := range []improve.NewRun{
 		{
 			Subject: subject.Ref{SourceID: *notes.SourceID}, SuiteID: notes.ID, MaxIterations: improve.DefaultIterations,
