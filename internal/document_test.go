@@ -82,7 +82,7 @@ func documentIndex(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := link.ReplaceAllString(fence.ReplaceAllString(string(raw), ""), "$1")
+		text := strings.ReplaceAll(link.ReplaceAllString(fence.ReplaceAllString(string(raw), ""), "$1"), "`", "")
 		title, text, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
 		fmt.Fprintf(&index, "%s\t%s\t%s", filepath.Base(path), title, strings.Join(strings.Fields(sentence.FindString(text)), " "))
 		for line := range strings.Lines(text) {

@@ -287,7 +287,7 @@ func (f comparisonForm) comparison() (n comparisons.New, err error) {
 	}
 	percent, ok := formNumber(cmp.Or(f.Margin, "5"), 100*comparisons.MaxMargin)
 	if !ok {
-		return n, fault.Invalid("margin", "Margin: enter 0 to 50 %.")
+		return n, fault.Invalid("margin", "Margin: enter 0 to 50 %%.")
 	}
 	margin := percent / 100
 	n.Margin = &margin

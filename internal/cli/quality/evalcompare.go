@@ -44,7 +44,8 @@ func (c *evalCompareCommand) Run(ctx context.Context, p *term.Program) error {
 				return err
 			}
 			return p.Print(e, func(w io.Writer) {
-				fmt.Fprintf(w, "%s, %s of models: %s.\n", term.Count(e.Trials, "trial"), term.Count(e.Calls, "call"), dollars(e.CostUSD))
+				fmt.Fprintf(w, "%s, %s of models: %s.\n",
+					term.Count(e.Trials, "trial"), term.Count(e.Calls, "call"), dollars(e.CostUSD))
 			})
 		}
 		started, err := s.Compare(ctx, n)
@@ -77,7 +78,9 @@ func (c *evalCompareCommand) comparison(ctx context.Context, s *server.Session) 
 			if err != nil {
 				return n, err
 			}
-			skills = append(skills, api.ComparisonArm{EntryID: subject.EntryID, SourceID: subject.SourceID, Version: subject.Version})
+			skills = append(skills, api.ComparisonArm{
+				EntryID: subject.EntryID, SourceID: subject.SourceID, Version: subject.Version,
+			})
 		}
 	}
 	if c.NoSkill {
@@ -125,7 +128,11 @@ func followComparison(ctx context.Context, p *term.Program, s *server.Session, i
 	if err != nil {
 		return err
 	}
-	if err := p.Print(got, func(w io.Writer) { printComparison(w, got); fmt.Fprintln(w, s.Page("comparisons", id)) }); err != nil {
+	err = p.Print(got, func(w io.Writer) {
+		printComparison(w, got)
+		fmt.Fprintln(w, s.Page("comparisons", id))
+	})
+	if err != nil {
 		return err
 	}
 	inconclusive := false
@@ -156,12 +163,14 @@ func printComparison(out io.Writer, c api.Comparison) {
 		if a.Score != nil {
 			score = fmt.Sprintf("%.0f%% (%.0f-%.0f%%)", 100**a.Score, 100*a.Interval[0], 100*a.Interval[1])
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", term.Cell(a.Name), score, a.Cases, a.Errors, known(a.CostUSD), known(a.PerPass))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n",
+			term.Cell(a.Name), score, a.Cases, a.Errors, known(a.CostUSD), known(a.PerPass))
 	}
 	_ = w.Flush() // out keeps its error
 	for _, pair := range c.Pairs {
 		fmt.Fprintf(out, "\n%s against %s: %+.0f points (%+.0f to %+.0f) on %s, %s\n", pair.B, pair.A, 100*pair.Difference,
-			100*pair.Interval[0], 100*pair.Interval[1], term.Count(pair.Cases, "case"), strings.ReplaceAll(pair.Verdict, "_", " "))
+			100*pair.Interval[0], 100*pair.Interval[1], term.Count(pair.Cases, "case"),
+			strings.ReplaceAll(pair.Verdict, "_", " "))
 		if pair.Reason != nil {
 			fmt.Fprintf(out, "  %s\n", *pair.Reason)
 		}

@@ -109,7 +109,12 @@ func (r PreferRequest) read(answer string) (Preference, error) {
 	default:
 		return Preference{}, problem("better is neither A nor B nor tie")
 	}
-	if p.Choice == ChoiceA && !newQuotable(r.A).contains(p.QuoteA) || p.Choice == ChoiceB && !newQuotable(r.B).contains(p.QuoteB) {
+	preferred, quotation := r.A, p.QuoteA
+	if p.Choice == ChoiceB {
+		preferred, quotation = r.B, p.QuoteB
+	}
+	// A choice that rests on words which aren't there counts as none.
+	if p.Choice != ChoiceTie && !newQuotable(preferred).contains(quotation) {
 		p.Choice = ChoiceTie
 	}
 	return p, nil

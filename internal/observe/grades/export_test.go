@@ -27,11 +27,6 @@ var (
 	NewestFailures  = newestFailures
 )
 
-// LabelFailures does what the job does.
-func (s *Service) LabelFailures(ctx context.Context, orgID, skillID string) error {
-	return s.LabelFailures(ctx, orgID, skillID)
-}
-
 // QueueBacklog does what the job does after a grader was enabled.
 func (s *Service) QueueBacklog(ctx context.Context, orgID string) error {
 	return s.queueBacklog(ctx, orgID)

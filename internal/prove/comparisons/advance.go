@@ -84,6 +84,8 @@ func (s *Service) advance(ctx context.Context, c Comparison) (wait bool, err err
 	if now.Deleted {
 		return false, s.end(ctx, c, runs.Failed, "The suite was deleted.")
 	}
+	// A failed or cancelled run ends the comparison at once: the other arms alone answer nothing, and
+	// their trials would cost for nothing. A spent budget leaves what is known.
 	status := runs.Succeeded
 	for _, r := range now.Stopped {
 		switch r.Status {
@@ -107,6 +109,7 @@ func (s *Service) advance(ctx context.Context, c Comparison) (wait bool, err err
 	if !now.Over {
 		return true, nil
 	}
+	// The judge is paid for last, when every arm has its outputs.
 	if status == runs.Succeeded && c.Preference {
 		done, err := s.prefer(ctx, c)
 		if errors.Is(err, errBudget) {

@@ -60,11 +60,15 @@ func (o startedOutput) HTTPStatus() int {
 
 func (s *Service) handleStart(ctx context.Context, in startInput) (out startedOutput, err error) {
 	b := in.Body
-	n := New{SuiteID: b.SuiteID, Trials: b.Trials, Margin: b.Margin, Preference: b.Preference, MaxMicros: spend.Micros(b.MaxCostUSD)}
+	n := New{
+		SuiteID: b.SuiteID, Trials: b.Trials, Margin: b.Margin, Preference: b.Preference,
+		MaxMicros: spend.Micros(b.MaxCostUSD),
+	}
 	for i, a := range b.Arms {
 		sourceID, err := suites.ParseSourceID(a.SourceID)
 		if err != nil {
-			return out, fault.Invalid(fmt.Sprintf("arms.%d.source_id", i), "arms.%d.source_id must be the id of a cloud source", i)
+			field := fmt.Sprintf("arms.%d.source_id", i)
+			return out, fault.Invalid(field, "%s must be the id of a cloud source", field)
 		}
 		n.Arms = append(n.Arms, NewArm{
 			Name: a.Name, Subject: subject.Ref{EntryID: a.EntryID, SourceID: sourceID, Version: a.Version}, NoSkill: a.NoSkill,

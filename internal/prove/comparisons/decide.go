@@ -137,7 +137,8 @@ func keep(arms []Outcome, pairs []Pair, r *api.ComparisonRecommendation) {
 	}
 	if best >= 0 {
 		r.Kind, r.Arm = "keep", &arms[best].Name
-		r.Reason = fmt.Sprintf("The skill helps: it passes %s more than no skill on %d cases.", points(math.Abs(by.Difference)), by.Cases)
+		r.Reason = fmt.Sprintf("The skill helps: it passes %s more than no skill on %d cases.",
+			points(math.Abs(by.Difference)), by.Cases)
 	}
 }
 

@@ -127,7 +127,9 @@ func (s *Service) questionsOf(ctx context.Context, c Comparison, pair [2]int) (a
 			continue // no arm makes an output
 		}
 		for _, t := range reports[0].Results[i].Trials {
-			other := slices.ContainsFunc(reports[1].Results[i].Trials, func(o runs.Trial) bool { return o.N == t.N && o.Verdict.Decided() })
+			other := slices.ContainsFunc(reports[1].Results[i].Trials, func(o runs.Trial) bool {
+				return o.N == t.N && o.Verdict.Decided()
+			})
 			if !t.Verdict.Decided() || !other {
 				continue
 			}
@@ -169,7 +171,9 @@ func (s *Service) ask(
 }
 
 // askBoth asks a question in both orders.
-func (s *Service) askBoth(ctx context.Context, c Comparison, q answered, costOf func(judge.Record) spend.Cost) (a answer, err error) {
+func (s *Service) askBoth(
+	ctx context.Context, c Comparison, q answered, costOf func(judge.Record) spend.Cost,
+) (a answer, err error) {
 	task, outputA, err := s.produced(ctx, c, q.A, q)
 	if err != nil {
 		return a, err
@@ -310,7 +314,8 @@ func preferred(answers []answered) *api.PreferenceResult {
 		a := q.Answer
 		if q.Kind != ordinary {
 			controls[q.Kind]++
-			failed = failed || q.Kind == sameOutput && a.Winner != "" || q.Kind == halfRemoved && a.Winner != "a" && a.Longer == "a"
+			failed = failed || q.Kind == sameOutput && a.Winner != "" ||
+				q.Kind == halfRemoved && a.Winner != "a" && a.Longer == "a"
 			continue
 		}
 		r.Pairs++

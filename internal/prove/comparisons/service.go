@@ -123,7 +123,8 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n New) (c Comp
 		c.Margin = *n.Margin
 	}
 	if c.Preference && s.Judge.Describe().API == judge.Builtin {
-		return c, nil, fault.Invalid("preference", "preference needs a judge: the server has no model. See the settings --judge-…")
+		return c, nil, fault.Invalid("preference",
+			"preference needs a judge, and the server has no model: see the settings --judge-*")
 	}
 	// What the arms are compared with: without a skill, its name must not show up either.
 	var about subject.Ref

@@ -84,7 +84,8 @@ func addArms(ctx context.Context, q store.Querier, all []Comparison) error {
 
 func insertComparison(ctx context.Context, tx *store.Tx, c Comparison) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO comparisons (id, org_id, suite_id, status, trials, preference, margin, max_micros, seed, created_by, created_at)
+		INSERT INTO comparisons
+			(id, org_id, suite_id, status, trials, preference, margin, max_micros, seed, created_by, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		c.ID, c.OrgID, c.SuiteID, c.Status, c.Trials, c.Preference, c.Margin, c.MaxMicros, c.Seed, c.CreatedBy,
 		store.Micros(c.CreatedAt))
@@ -102,7 +103,8 @@ func updateComparison(ctx context.Context, tx *store.Tx, c Comparison) error {
 		text := string(raw)
 		result = &text
 	}
-	_, err := tx.Exec(ctx, `UPDATE comparisons SET status = $2, result = $3, error = $4, started_at = $5, ended_at = $6 WHERE id = $1`,
+	_, err := tx.Exec(ctx, `
+		UPDATE comparisons SET status = $2, result = $3, error = $4, started_at = $5, ended_at = $6 WHERE id = $1`,
 		c.ID, c.Status, result, c.Error, store.NullMicros(c.StartedAt), store.NullMicros(c.EndedAt))
 	return err
 }
@@ -126,7 +128,8 @@ func (a Arm) Insert(ctx context.Context, tx *store.Tx) (isNew bool, err error) {
 		entryID = &a.Subject.EntryID
 	}
 	n, err := tx.Exec(ctx, `
-		INSERT INTO comparison_arms (`+armColumns+`, entry_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+		INSERT INTO comparison_arms (`+armColumns+`, entry_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT DO NOTHING`,
 		a.comparisonID, a.position, a.Name, string(subject), agent, a.Label, a.runID, a.conditions, a.reused, entryID)
 	return n > 0, err
 }

@@ -37,7 +37,8 @@ type eventLog struct {
 // newEventLog starts from the trials that earlier turns or workers have made.
 func newEventLog(r Run, cases []suites.Case, made []Trial) *eventLog {
 	l := &eventLog{
-		cases: cases, main: r.Baseline.Arms()[0], skill: make([]tally, len(cases)), baseline: make([]tally, len(cases)), pending: make([]int, len(cases)),
+		cases: cases, main: r.Baseline.Arms()[0],
+		skill: make([]tally, len(cases)), baseline: make([]tally, len(cases)), pending: make([]int, len(cases)),
 	}
 	for i := range cases {
 		l.pending[i] = r.Trials * len(r.Baseline.Arms())

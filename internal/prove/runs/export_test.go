@@ -15,7 +15,7 @@ func (s *Service) Execute(ctx context.Context, orgID, runID string) error {
 
 // Summarize sums up the trials of cases as the end of a run does.
 func Summarize(cases []suites.Case, trials []Trial) ([]CaseResult, Summary) {
-	all := resultsOf(cases, trials)
+	all := resultsOf(NoBaseline, cases, trials)
 	skipUndecided(all)
 	return all, summarize(all)
 }
