@@ -191,7 +191,7 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server
 					advice = "\n--withdrawn installs it all the same"
 				}
 				return installTarget{}, fault.New(fault.Gone, "Version %s of %s was withdrawn%s%s", term.Plain(v.Version),
-					term.Plain(e.Entry.Name), reason, advice)
+					term.Plain(e.Name), reason, advice)
 			}
 			return installTarget{
 				Name: e.Name, Organisation: e.Organisation, Foreign: f.foreign,

@@ -227,13 +227,14 @@ func (c *pushCommand) pushVersion(
 ) (pushOutput, error) {
 	// Reject flags that a push would silently ignore: type and visibility
 	// belong to the entry and not to a version.
-	if entry.Entry.EntryType != c.Type {
+	if entry.EntryType != c.Type {
 		return pushOutput{}, fault.Invalid("type", "%s already exists as %s %s; use --type %s or another --name",
-			entry.Entry.Name, article(entry.Entry.EntryType), entry.Entry.EntryType, entry.Entry.EntryType)
+			entry.Name, article(entry.EntryType), entry.EntryType, entry.EntryType)
 	}
-	if c.Visibility != "" && c.Visibility != entry.Entry.Visibility {
+	if c.Visibility != "" && c.Visibility != entry.Visibility {
 		return pushOutput{}, fault.Invalid("visibility",
-			"%s already exists with the visibility %s, which a push does not change; omit --visibility", entry.Entry.Name, entry.Entry.Visibility)
+			"%s already exists with the visibility %s, which a push does not change; omit --visibility",
+			entry.Name, entry.Visibility)
 	}
 	current := entry.CurrentVersion
 	// Packing is reproducible, so equal files have equal hashes.

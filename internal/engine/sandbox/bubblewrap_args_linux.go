@@ -30,11 +30,11 @@ func (b *bubblewrap) arguments(spec Spec, fd int) []string {
 	args, system, user, dir, variables := slices.Clone(isolationArgs), systemArgs(fd), "1000", home, Environment()
 	if spec.Root != nil {
 		// Mount a Root in place of the machine's programs.
-		args := []string{"--bind", spec.Root.visible(), "/"}
+		system, user, dir = []string{"--bind", spec.Root.visible(), "/"}, "0", "/"
 		for i, file := range etcFilesOf(spec.Root) {
-			args = append(args, "--perms", "0444", "--ro-bind-data", fmt.Sprint(fd+i), file.path)
+			system = append(system, "--perms", "0444", "--ro-bind-data", fmt.Sprint(fd+i), file.path)
 		}
-		system, user, dir = append(args, deviceArgs...), "0", "/"
+		system = append(system, deviceArgs...)
 		variables["HOME"] = "/root"
 	}
 	args = append(args, "--uid", user, "--gid", user)

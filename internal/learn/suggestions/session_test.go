@@ -64,7 +64,7 @@ func TestCaseOfSession(t *testing.T) {
 		ada := w.Org("acme")
 		reportSession(ada, "s", "pdf")
 		const path = "/v1/sessions/s/cases"
-		make := func(body object) object { t.Helper(); return ada.Post(path, body).Want(http.StatusCreated).Object() }
+		add := func(body object) object { t.Helper(); return ada.Post(path, body).Want(http.StatusCreated).Object() }
 
 		// Without a suite there is a new one, and then that one.
 		first := ada.Post(path, nil).Want(http.StatusCreated).Object()
@@ -78,7 +78,7 @@ func TestCaseOfSession(t *testing.T) {
 		if diff := cmp.Diff(want, made); diff != "" {
 			t.Errorf("the first case (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(first, make(object{})); diff != "" {
+		if diff := cmp.Diff(first, add(object{})); diff != "" {
 			t.Errorf("again (-first +second):\n%s", diff)
 		}
 		stored := ada.Get("/api/v1/eval-suites/" + suite).Field("suite")
@@ -92,7 +92,7 @@ func TestCaseOfSession(t *testing.T) {
 
 		// Any suite takes a case, and so does a new one.
 		other := ada.Suite("", "llm_judge")
-		got := make(object{"suite_id": strings.ToUpper(other), "query": "Look at it", "expectation": "should_not_trigger"})
+		got := add(object{"suite_id": strings.ToUpper(other), "query": "Look at it", "expectation": "should_not_trigger"})
 		if got["suite_id"] != other || got["skill"] != "pdf" {
 			t.Errorf("a case of another suite: %v", got)
 		}
@@ -100,7 +100,7 @@ func TestCaseOfSession(t *testing.T) {
 		if diff := cmp.Diff([]object{want}, ada.Cases(other)); diff != "" {
 			t.Errorf("its cases (-want +got):\n%s", diff)
 		}
-		named := make(object{"new_suite": object{"name": "Invoices"}})["suite_id"].(string)
+		named := add(object{"new_suite": object{"name": "Invoices"}})["suite_id"].(string)
 		if n := ada.Get("/api/v1/eval-suites/" + named).Field("suite")["name"]; n != "Invoices" {
 			t.Errorf("the new suite is named %v", n)
 		}

@@ -6,7 +6,6 @@ package comparisons
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -174,6 +173,3 @@ func (a Arm) equal(b Arm) bool {
 	sameAgent := a.Agent == nil && b.Agent == nil || a.Agent != nil && b.Agent != nil && *a.Agent == *b.Agent
 	return a.Subject == b.Subject && sameAgent
 }
-
-// hasNoSkill reports whether an arm tries the cases without a skill.
-func (c Comparison) hasNoSkill() bool { return slices.ContainsFunc(c.Arms, Arm.NoSkill) }

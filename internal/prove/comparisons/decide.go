@@ -67,7 +67,7 @@ func Pairs(arms []Outcome) []Pair {
 // oneSided says which arm errs, if so many cases were decided in the other one only that a
 // comparison of the rest could mislead.
 func oneSided(a, b Outcome) string {
-	onlyA, onlyB, any := 0, 0, 0
+	onlyA, onlyB, decided := 0, 0, 0
 	for i := range a.Counts {
 		inA, inB := a.Counts[i].Decided > 0, b.Counts[i].Decided > 0
 		switch {
@@ -79,17 +79,17 @@ func oneSided(a, b Outcome) string {
 		default:
 			continue
 		}
-		any++
+		decided++
 	}
 	errs := a.Name
 	if onlyA > onlyB {
 		errs = b.Name
 	}
 	switch {
-	case any == 0:
+	case decided == 0:
 		return "no case was decided in either arm"
-	case maxOneSided*(onlyA+onlyB) > any:
-		return fmt.Sprintf("%d of %d cases were decided in one arm only: the trials of %q end as errors", onlyA+onlyB, any, errs)
+	case maxOneSided*(onlyA+onlyB) > decided:
+		return fmt.Sprintf("%d of %d cases were decided in one arm only: the trials of %q end as errors", onlyA+onlyB, decided, errs)
 	}
 	return ""
 }

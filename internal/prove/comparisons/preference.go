@@ -184,6 +184,7 @@ func (s *Service) askBoth(
 		if _, outputB, err = s.produced(ctx, c, q.B, q); err != nil {
 			return a, err
 		}
+	case sameOutput:
 	case halfRemoved:
 		outputB = text.Truncate(outputA, len(outputA)/10)
 	}

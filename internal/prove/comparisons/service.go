@@ -281,17 +281,17 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) (_ []Compari
 
 // Progress returns how many trials of a comparison are made, and of how many.
 func (s *Service) Progress(ctx context.Context, of ...Comparison) (map[string]runs.Progress, error) {
+	all := map[string]runs.Progress{}
+	if len(of) == 0 {
+		return all, nil
+	}
 	var ids []string
 	for _, c := range of {
 		for _, a := range c.Arms {
 			ids = append(ids, a.runID)
 		}
 	}
-	if len(of) == 0 {
-		return nil, nil
-	}
 	found, err := runs.ByID(ctx, s.DB, of[0].OrgID, ids)
-	all := map[string]runs.Progress{}
 	for _, c := range of {
 		var p runs.Progress
 		for _, a := range c.Arms {

@@ -392,7 +392,7 @@ func (ro *roster) save(ctx context.Context, tx *store.Tx, before []string) (move
 	}
 	orgs, groups := make([]string, len(came)), make([]string, len(came))
 	for i := range came {
-		orgs[i], groups[i] = ro.Group.OrgID, ro.Group.ID
+		orgs[i], groups[i] = ro.OrgID, ro.ID
 	}
 	_, err = store.Bulk{Table: "scim_group_members", Columns: []store.Column{
 		store.Col("org_id", orgs), store.Col("group_id", groups), store.Col("member_id", came),

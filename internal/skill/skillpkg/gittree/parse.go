@@ -105,6 +105,7 @@ func parseTree(content []byte) (members []Member, err error) {
 		switch kind := MemberKind(bits & 0o170000); kind {
 		case IsFolder, IsLink:
 			m.Kind = kind
+		case IsSubmodule, IsExecutable: // not in these bits
 		case IsFile:
 			m.Kind = IsFile
 			if bits&0o111 != 0 {
