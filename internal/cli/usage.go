@@ -80,17 +80,14 @@ func arrangeHelp(app *kong.Application) {
 			node.Detail = moreSettings
 		}
 		for _, flag := range node.Flags {
-			if short && isSetting(flag) && !slices.Contains(shown, flag.Name) {
+			// Only settings of the server have an environment variable.
+			if short && len(flag.Envs) > 0 && !slices.Contains(shown, flag.Name) {
 				flag.Hidden = true
 			}
 			nameValue(flag)
 		}
 	})
 }
-
-// isSetting reports whether a flag is a setting of the server: other flags have no
-// environment variable (env:"-").
-func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 }
 
 // nameValue gives a flag a placeholder that names its value, e.g. DURATION. By default
 // kong shows the flag's default there, which looks like a value to type; helpOfValue

@@ -33,14 +33,13 @@ func settings(v reflect.Value) []Setting {
 			value = strings.Join(list, ",")
 		}
 		if _, formats := v.Field(i).Interface().(fmt.Stringer); v.Field(i).Kind() == reflect.Map && !formats {
-			// Format a map like the value of a flag, sorted, with secrets redacted.
-			m := v.Field(i)
-			var all []string
-			for _, key := range m.MapKeys() {
-				all = append(all, fmt.Sprintf("%s=%s", key, m.MapIndex(key).Interface()))
+			// A map is shown like the value of its flag, sorted, with secrets redacted.
+			var pairs []string
+			for _, key := range v.Field(i).MapKeys() {
+				pairs = append(pairs, fmt.Sprintf("%s=%s", key, v.Field(i).MapIndex(key).Interface()))
 			}
-			slices.Sort(all)
-			value = strings.Join(all, ";")
+			slices.Sort(pairs)
+			value = strings.Join(pairs, ";")
 		}
 		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: value})
 	}

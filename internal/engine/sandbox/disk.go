@@ -52,17 +52,7 @@ func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, er
 		}
 		if errors.Is(err, fs.ErrPermission) && !opened[p] {
 			opened[p] = true
-			// Call walk while a folder is readable whose permissions a program
-			// has removed: its files count. A service that is not root runs programs as its
-			// own user, who owns the folder and may change them.
-			info, err := root.Lstat(p)
-			if err != nil || !info.IsDir() || root.Chmod(p, info.Mode().Perm()|0o700) != nil {
-				return nil //nolint:nilerr // deleted meanwhile, or not the program's
-			}
-			err = func() error { return fs.WalkDir(root.FS(), p, count) }()
-			_ = root.Chmod(p, info.Mode().Perm()) // it may be deleted meanwhile
-			return err
-
+			return withAccess(root, p, func() error { return fs.WalkDir(root.FS(), p, count) })
 		}
 		if err != nil { // deleted meanwhile, or not the program's
 			return nil //nolint:nilerr // see above
@@ -84,6 +74,19 @@ func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, er
 func LargerThan(dir string, size int64) bool {
 	_, _, err := usage(dir, size, math.MaxInt)
 	return errors.Is(err, errOverLimit)
+}
+
+// withAccess calls walk while a folder is readable whose permissions a program
+// has removed: its files count. A service that is not root runs programs as its
+// own user, who owns the folder and may change them.
+func withAccess(root *os.Root, p string, walk func() error) error {
+	info, err := root.Lstat(p)
+	if err != nil || !info.IsDir() || root.Chmod(p, info.Mode().Perm()|0o700) != nil {
+		return nil //nolint:nilerr // deleted meanwhile, or not the program's
+	}
+	err = walk()
+	_ = root.Chmod(p, info.Mode().Perm()) // it may be deleted meanwhile
+	return err
 }
 
 // exceedsDisk reports whether the writable mounts together exceed the limits on

@@ -306,7 +306,7 @@ func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, er
 		SELECT `+holderColumns+`
 		FROM api_keys k JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
 		WHERE k.hash = $1 AND o.deleted_at IS NULL`, hash)
-	return store.One(rows, err, "Key", func(row store.Row) (h holder, err error) { return scanHolderAnd(row) })
+	return store.One(rows, err, "Key", func(row store.Row) (holder, error) { return scanHolderAnd(row) })
 }
 
 // scanHolderAnd scans a holder and the columns that follow it.
