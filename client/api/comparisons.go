@@ -34,12 +34,12 @@ type Comparison struct {
 	Progress       EvalProgress             `json:"progress" doc:"Trials of all arms"`
 	Arms           []ComparedArm            `json:"arms" nullable:"false" doc:"In the order of the request; their figures are null until the comparison is over"`
 	Pairs          []ComparedPair           `json:"pairs" nullable:"false" doc:"All pairs of arms; empty until the comparison is over"`
-	Recommendation ComparisonRecommendation `json:"recommendation"`
+	Recommendation ComparisonRecommendation `json:"recommendation" doc:"What follows; none until the comparison is over"`
 	MaxCostUSD     *float64                 `json:"max_cost_usd" doc:"Most that all arms together may cost; null for no limit"`
 	CostUSD        *float64                 `json:"cost_usd" doc:"Of all arms that this comparison tried itself, and of the preferences; null if a price is unknown"`
 	Error          *string                  `json:"error" doc:"Why the comparison failed"`
 	CreatedAt      Time                     `json:"created_at"`
-	EndedAt        *Time                    `json:"ended_at"`
+	EndedAt        *Time                    `json:"ended_at" doc:"When it ended; null until then" example:"2026-01-02T03:09:41.000Z"`
 }
 
 // Over reports whether the comparison has ended.
@@ -51,7 +51,7 @@ type ComparedArm struct {
 	EntryID  *string     `json:"entry_id" doc:"Null without a skill, and for a cloud source"`
 	SourceID *string     `json:"source_id" doc:"Null unless it is a cloud source"`
 	Version  *string     `json:"version" doc:"That was tried"`
-	NoSkill  bool        `json:"no_skill"`
+	NoSkill  bool        `json:"no_skill" doc:"It tried the cases without a skill"`
 	Agent    *EvalAgent  `json:"agent"`
 	RunID    *string     `json:"run_id" format:"uuid" doc:"Of its eval run; null before it has begun"`
 	Reused   bool        `json:"reused" doc:"An earlier comparison made the trials, under the same conditions, within 24 hours"`
@@ -105,7 +105,7 @@ type ComparisonRecommendation struct {
 	Kind        string  `json:"kind" enum:"keep,retire,cheaper,none" doc:"keep: without the skill is shown to be worse; retire: without it is not worse by more than margin, and not dearer; cheaper: arm has the lowest cost per success of those that are not worse than any other by more than margin"`
 	Arm         *string `json:"arm" doc:"Name of the arm to use; null with none"`
 	Reason      string  `json:"reason" doc:"In a sentence"`
-	Margin      float64 `json:"margin"`
+	Margin      float64 `json:"margin" doc:"By how much an arm may be worse" example:"0.05"`
 	CasesNeeded *int    `json:"cases_needed" doc:"How many cases would show it if the arms are equally good; set with none"`
 }
 

@@ -45,6 +45,7 @@ func Pages() map[string]Row {
 		"POST /catalogue/runs":           form("", "suite=<suite>&agent=codex&context_window=0&trials=1", nil),
 
 		"GET /sessions":            {Query: "skill=<skill>&user=me"},
+		"GET /search":              {Query: "q=deploy"},
 		"GET /sessions.csv":        {Query: "skill=<skill>"},
 		"GET /sessions/{}":         {Path: "<agent_session>"},
 		"POST /sessions/{}/cases":  form("<agent_session>", "query=<new>&target=<source>", nil),
@@ -158,7 +159,7 @@ func Pages() map[string]Row {
 		"POST /improve-runs/{}/cancel":     spending("improve_run", "<improve_run>", "x="),
 		"GET /comparisons":                 {},
 		"GET /comparisons/new":             {Query: "suite=<suite>"},
-		"POST /comparisons":                form("", "suite=<queries>&trials=1&margin=5&arm=entry:<entry>&arm=entry:<entry>&version=&version=&agent=&agent=claude-code", nil),
+		"POST /comparisons":                form("", "suite=<suite>&trials=1&margin=5&arm=entry:<entry>&arm=entry:<entry>&version=&version=&agent=&agent=claude-code", nil),
 		"GET /comparisons/{}":              {Path: "<comparison>"},
 		"GET /comparisons/{}/cases.csv":    {Path: "<comparison>"},
 		"POST /comparisons/{}/cancel":      spending("comparison", "<comparison>", "x="),

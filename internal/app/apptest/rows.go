@@ -183,10 +183,10 @@ func Rows() map[string]Row {
 		"GET /api/v1/eval-runs/{}/events":         {Path: "<run>"},
 		"GET /api/v1/eval-runs/{}/trials/{}":      {Path: "<run> 1", Query: "case_id=<case>"},
 		"POST /api/v1/comparisons": {
-			Body:   `{"suite_id":"<queries>","trials":1,"arms":[{"entry_id":"<entry>"},{"entry_id":"<entry>","agent":{"name":"claude-code"}}]}`,
-			Others: map[string]int{"entry": 400, "queries": 404},
+			Body:   `{"suite_id":"<suite>","trials":1,"arms":[{"entry_id":"<entry>"},{"entry_id":"<entry>","agent":{"name":"claude-code"}}]}`,
+			Others: map[string]int{"entry": 400, "suite": 404},
 		},
-		"GET /api/v1/comparisons":            {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
+		"GET /api/v1/comparisons":            {Query: "suite_id=<suite>", Others: map[string]int{"suite": 200}},
 		"GET /api/v1/comparisons/{}":         {Path: "<comparison>"},
 		"POST /api/v1/comparisons/{}/cancel": {Path: "<comparison>", Spends: "comparison"},
 		"GET /api/v1/improve-runs":           {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},

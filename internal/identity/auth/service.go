@@ -200,7 +200,8 @@ func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User
 	}
 	u, err := userByEmail(ctx, tx, orgID, n.Email)
 	if fault.Is(err, fault.NotFound) {
-		if h.Role == "" {
+		// People are added on purpose. Machines, e.g. trusted publishers, come with their key.
+		if h.Role == "" && !IsMachineAddress(n.Email) {
 			return u, fault.New(fault.NotFound, "No user has the address %s; to add them, give a role, e.g. --role member", n.Email)
 		}
 		return insertNewUser(ctx, tx, n)

@@ -46,7 +46,7 @@ type startInput struct {
 
 // startedOutput is the comparison, or what it would take.
 type startedOutput struct {
-	Comparison *api.Comparison         `json:"comparison,omitempty"`
+	Comparison *api.Comparison         `json:"comparison,omitempty" doc:"That was started"`
 	Estimate   *api.ComparisonEstimate `json:"estimate,omitempty" doc:"With estimate: true, in place of comparison"`
 }
 
@@ -97,7 +97,7 @@ type listInput struct {
 }
 
 type listOutput struct {
-	Comparisons []api.Comparison `json:"comparisons" nullable:"false"`
+	Comparisons []api.Comparison `json:"comparisons" nullable:"false" doc:"Newest first"`
 	NextCursor  *string          `json:"next_cursor" doc:"Where the next answer begins; null at the end"`
 }
 
@@ -124,7 +124,7 @@ type comparisonPath struct {
 }
 
 type comparisonOutput struct {
-	Comparison api.Comparison `json:"comparison"`
+	Comparison api.Comparison `json:"comparison" doc:"With its arms, pairs and recommendation"`
 }
 
 type getInput struct {
