@@ -158,7 +158,7 @@ func Pages() map[string]Row {
 		"GET /improve-runs/{}/events":      {Path: "<improve_run>"},
 		"POST /improve-runs/{}/cancel":     spending("improve_run", "<improve_run>", "x="),
 		"GET /comparisons":                 {},
-		"GET /comparisons/new":             {Query: "suite=<suite>"},
+		"GET /comparisons/new":             {Query: "suite=<suite>", Others: map[string]int{"suite": 200}},
 		"POST /comparisons":                form("", "suite=<suite>&trials=1&margin=5&arm=entry:<entry>&arm=entry:<entry>&version=&version=&agent=&agent=claude-code", nil),
 		"GET /comparisons/{}":              {Path: "<comparison>"},
 		"GET /comparisons/{}/cases.csv":    {Path: "<comparison>"},
@@ -183,6 +183,7 @@ func Pages() map[string]Row {
 		"POST /account/identities/{}/unlink": form("none", "x=", nil),
 
 		"GET /settings":                                {},
+		"GET /settings/plan":                           {},
 		"GET /settings/members":                        {},
 		"GET /settings/members.csv":                    {},
 		"GET /settings/members/{}":                     {Path: "<member>"},
