@@ -135,7 +135,11 @@ func kindOf(path string) string {
 	if err != nil || u.Path == "" {
 		return "/"
 	}
-	return name.ReplaceAllString(ids.ReplaceAllString(u.Path, "/{}"), "$1/{}")
+	kind := name.ReplaceAllString(ids.ReplaceAllString(u.Path, "/{}"), "$1/{}")
+	if tab := u.Query().Get("tab"); tab != "" { // each tab is a page of its own
+		kind += "/tab-" + tab
+	}
+	return kind
 }
 
 // filtering types into the filter of a list, which sends itself, and goes back.

@@ -62,7 +62,7 @@ func fromNumberToCase(t *testing.T, c *chromium, database string) {
 	}
 	b.do(chromedp.Click(fmt.Sprintf(`a[href="/sessions/%s"]`, judgedSession)))
 	b.await("#grades", "It names the price")
-	b.wantText("#grades", "50\u202f%", "judge scripted", "Pencils, 12.50.", "It names the supplier")
+	b.wantText("#grades", "50\u202f%", "judge", "scripted", "Pencils, 12.50.", "It names the supplier")
 	b.wantText("#timeline", "What does the invoice say?", "pdf-tables", "Pencils, 12.50.")
 	b.checkLooks("session-judged")
 

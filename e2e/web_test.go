@@ -139,11 +139,12 @@ func walkingByKeyboard(b *tab, key string) {
 	if got := focused(); got != "Skip to content" {
 		b.t.Errorf("the first stop is %q", got)
 	}
-	for range 3 {
+	// The name of the service, the search, Home, and then Skills.
+	for range 4 {
 		b.press("\t")
 	}
 	if got := focused(); got != "Skills" {
-		b.t.Fatalf("the fourth stop is %q, want Skills", got)
+		b.t.Fatalf("the fifth stop is %q, want Skills", got)
 	}
 	if width := run(b, chromedp.Evaluate[string](`getComputedStyle(document.activeElement).outlineWidth`)); width != "2px" {
 		b.t.Errorf("the focus is drawn %s wide", width)
