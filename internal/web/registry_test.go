@@ -148,7 +148,7 @@ func TestRegistryRollback(t *testing.T) {
 	b.post(path+"/rollback", url.Values{"version": {"7"}, "reason": {"x"}}).want(http.StatusNotFound)
 	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"fails on empty input"}}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("Rolled back from version 1.1.0 to 1.0.0", "fails on empty input", "rolled back", "First").
-		wantForms(path+"/rollback/undo", path+"/visibility", path+"/owners", path+"/rollback", path+"/delete")
+		wantForms(path+"/rollback/undo", path+"/rollback/undo", path+"/visibility", path+"/owners", path+"/rollback", path+"/delete")
 	b.post(path+"/rollback/undo", url.Values{}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 is current again", "undone", "Second").wantForms(path+"/visibility", path+"/owners", path+"/rollback", path+"/delete")
 	b.post(path+"/rollback/undo", url.Values{}).want(http.StatusConflict).wantText("was undone already")

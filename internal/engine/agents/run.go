@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -340,7 +341,11 @@ func isReachable(p string) bool {
 	}
 }
 
+// copyFile copies a program. No process is started meanwhile: it would inherit the file, open
+// for writing, until its exec, and the sandbox's exec of the copy would fail with ETXTBSY.
 func copyFile(to, from string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		return err
