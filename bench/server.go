@@ -175,7 +175,8 @@ func (s *server) request(ctx context.Context, method, path string, body io.Reade
 func (l *lab) holders(ctx context.Context, url string, count int) ([]string, error) {
 	keys := make([]string, count)
 	for i := range keys {
-		cmd := exec.CommandContext(ctx, l.binary, "key", "create", "--database-url", url, "--user", fmt.Sprintf("person-%d@bench.example", i), "--json")
+		cmd := exec.CommandContext(ctx, l.binary, "key", "create", "--database-url", url,
+			"--user", fmt.Sprintf("person-%d@bench.example", i), "--role", "member", "--json")
 		cmd.Env = environment()
 		out, err := cmd.Output()
 		if err != nil {

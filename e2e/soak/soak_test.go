@@ -114,7 +114,7 @@ func keys(t *testing.T, binary, url string) []string {
 	all := make([]string, *senders)
 	for i := range all {
 		cmd := exec.CommandContext(t.Context(), binary, "key", "create", "--database-url", url,
-			"--user", fmt.Sprintf("person-%d@soak.example", i), "--json")
+			"--user", fmt.Sprintf("person-%d@soak.example", i), "--role", "member", "--json")
 		cmd.Env = []string{"HOME=" + t.TempDir()} // no settings of who runs the tests
 		out, err := cmd.Output()
 		if err != nil {
