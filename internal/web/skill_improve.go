@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/whetstone-dev/whetstone/internal/learn/improve"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
@@ -49,13 +51,27 @@ func (s *Service) addImprove(ctx context.Context, c access.Caller, view *skillPa
 	return policy, err
 }
 
-// add adds the suites that the policy names, or, if it names none, those of the
-// skill's sources that can be run.
-func (i *skillImprove) add(all []overview.RelatedSuite, policy gates.Policy, entryID string) {
-	for _, suite := range all {
-		if len(policy.Suites) > 0 && !slices.Contains(policy.Suites, suite.ID) || len(policy.Suites) == 0 && !suite.Runnable {
+// improveShownSuites bounds how many suites are read for the links to their improve runs.
+const improveShownSuites = 5
+
+// addSuites adds the suites that the policy names, or, if it names none, those of the skill's
+// sources that can be run, where their cases can improve a description.
+func (s *Service) addSuites(
+	ctx context.Context, orgID string, i *skillImprove, all []overview.RelatedSuite, policy gates.Policy, entryID string,
+) error {
+	for _, related := range all {
+		named := slices.Contains(policy.Suites, related.ID) || len(policy.Suites) == 0 && related.Runnable
+		if !named || len(i.Suites) == improveShownSuites {
 			continue
 		}
-		i.Suites = append(i.Suites, labelledURL{format.Path("suites", suite.ID, "improve") + "?subject=entry:" + entryID, suite.Name})
+		suite, err := s.Suites.Get(ctx, orgID, related.ID)
+		if err != nil {
+			return err
+		}
+		if improve.Check(suite, edit.Description) == nil {
+			url := format.Path("suites", suite.ID, "improve") + "?subject=entry:" + entryID
+			i.Suites = append(i.Suites, labelledURL{url, suite.Name})
+		}
 	}
+	return nil
 }

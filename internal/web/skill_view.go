@@ -214,10 +214,10 @@ func (s *Service) addRelated(ctx context.Context, c access.Caller, view *skillPa
 	if view.Related, err = s.Overview.Related(ctx, c.OrgID, view.ID, policy.Suites); err != nil {
 		return err
 	}
-	if view.Entry != nil {
-		view.Improve.add(view.Related.Suites, policy, view.Entry.ID)
+	if view.Entry == nil {
+		return nil
 	}
-	return nil
+	return s.addSuites(ctx, c.OrgID, &view.Improve, view.Related.Suites, policy, view.Entry.ID)
 }
 
 // addGrades adds what the pass rate rests on, and why sessions failed.
