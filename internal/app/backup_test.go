@@ -216,8 +216,10 @@ func (s *service) findPaths(t *testing.T, key string) []string {
 	found := map[string]bool{} // words of answers, as candidates
 	var open []string
 	for _, r := range s.Routes() {
-		// The export leaves young entries out, so it changes by itself.
-		if r.Method == http.MethodGet && r.Path != "/api/v1/audit/export" {
+		// The export of the audit log leaves young entries out, so it changes by itself. The log changes
+		// with what is asked: who reads the text of a session is recorded.
+		changes := []string{"/api/v1/audit/export", "/api/v1/audit", "/api/v1/me/export"}
+		if r.Method == http.MethodGet && !slices.Contains(changes, r.Path) {
 			open = append(open, r.Path)
 		}
 	}
