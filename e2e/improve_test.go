@@ -77,5 +77,6 @@ func liveImproveRun(t *testing.T, c *chromium) {
 	}
 	b.await("#outcome", "published")
 	b.visit("/skills/accounts?tab=versions")
-	b.await("main", "1.0.1 current")
+	b.await("main", "1.0.1")
+	b.wantText("main", "1.0.1", "current")
 }
