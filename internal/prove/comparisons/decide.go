@@ -109,11 +109,11 @@ func Recommend(arms []Outcome, pairs []Pair, margin float64) api.ComparisonRecom
 	case inconclusive(pairs):
 		r.Reason = "Too many trials ended as errors to compare the arms. Fix what fails, and compare again."
 	case needed == nil:
-		r.Reason = "No number of cases can show that an arm is as good to the last case: choose a margin over 0."
+		r.Reason = "No number of cases can rule out any difference at all: choose a margin over 0."
 	case *needed <= fewest(pairs):
 		r.Reason = "The arms differ too much for one to replace another, and none is shown to be better than no skill or cheaper."
 	default:
-		r.Reason = fmt.Sprintf("%d cases can't show a difference of %s. About %d would, if the arms are equally good.",
+		r.Reason = fmt.Sprintf("Too few cases (%d) to rule out a difference of %s. About %d would do, if the arms are equally good.",
 			fewest(pairs), points(margin), *needed)
 	}
 	return r
