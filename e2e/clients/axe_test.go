@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"io"
 	"maps"
@@ -239,9 +240,9 @@ func (d *demo) pages(t *testing.T) (all []string) {
 		}
 		seen[queue[0]] = true
 		read[shape]++
-		links, found := d.links(t, queue[0])
-		if !found {
-			t.Errorf("%s is linked, but not there", queue[0])
+		links, err := d.links(t, queue[0])
+		if err != nil {
+			t.Error(err)
 			continue
 		}
 		queue = append(queue, links...)
@@ -307,8 +308,10 @@ func patternOf(patterns []string, path string) (found string) {
 
 var href = regexp.MustCompile(`href="(/[^"#]*)`)
 
-// links returns the pages that a page leads to, and whether it is there.
-func (d *demo) links(t *testing.T, path string) (all []string, found bool) {
+var problem = regexp.MustCompile(`<(?:h1|p class="error")[^>]*>([^<]*)`)
+
+// links returns the pages that a page leads to.
+func (d *demo) links(t *testing.T, path string) (all []string, err error) {
 	t.Helper()
 	res, err := d.browser.Get(d.api.URL + path)
 	if err != nil {
@@ -322,5 +325,8 @@ func (d *demo) links(t *testing.T, path string) (all []string, found bool) {
 	for _, match := range href.FindAllStringSubmatch(string(page), -1) {
 		all = append(all, html.UnescapeString(match[1]))
 	}
-	return all, res.StatusCode == http.StatusOK
+	if res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s is linked, but answers %s: %q", path, res.Status, problem.FindAllStringSubmatch(string(page), -1))
+	}
+	return all, err
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
@@ -37,7 +39,7 @@ type runView struct {
 // nextSteps lead from a failed case to what mends it.
 type nextSteps struct {
 	suite   suites.Suite
-	Improve string // URL of an improve run of the run's skill; "" if it is no source or entry
+	Improve string // URL of an improve run of the run's skill; "" if the suite can't improve it
 }
 
 func newNextSteps(r runs.Run, suite suites.Suite) nextSteps {
@@ -46,7 +48,7 @@ func newNextSteps(r runs.Run, suite suites.Suite) nextSteps {
 	if r.Subject.SourceID != "" {
 		ref = "source:" + r.Subject.SourceID
 	}
-	if r.Subject.SourceID+r.Subject.EntryID != "" {
+	if r.Subject.SourceID+r.Subject.EntryID != "" && improve.Check(suite, edit.Description) == nil {
 		n.Improve = pathTo("suites", suite.ID, "improve") + "?" + url.Values{"subject": {ref}}.Encode()
 	}
 	return n
