@@ -121,7 +121,20 @@ func (m *Meter) Add(u Usage) {
 	defer m.ledger.mu.Unlock()
 	for at := m; at != nil; at = at.parent {
 		at.used = at.used.Plus(u)
+		at.saw(u)
+		at.known = true
 	}
+}
+
+// Reserve makes work outside the gateway wait its turn as requests do: it holds as much as the
+// largest so far has cost. Call Add with what the work has used, and then release. The function is
+// nil if the budget is spent, or the context has ended.
+func (m *Meter) Reserve(ctx context.Context) (release func()) {
+	h := m.begin(ctx, amount{tokens: 1, micros: 1})
+	if h == nil {
+		return nil
+	}
+	return func() { h.end(Usage{Requests: -1}) } // Add has counted the requests
 }
 
 // Spent is closed when a request is refused because nothing is left of the
@@ -202,6 +215,12 @@ func (m *Meter) mustWait() bool {
 	return limited && !m.known && m.flying > 0 || m.budget.spent(m.used, m.held)
 }
 
+// saw learns what one request may use; the ledger is locked.
+func (m *Meter) saw(u Usage) {
+	m.largest.tokens, m.largest.micros = max(m.largest.tokens, u.tokens()), max(m.largest.micros, u.Micros)
+	m.known = m.known || u.tokens() > 0
+}
+
 // end replaces the hold by what the request used, and wakes up all that wait.
 func (h *hold) end(u Usage) {
 	l := h.meter.ledger
@@ -210,8 +229,7 @@ func (h *hold) end(u Usage) {
 	for at := h.meter; at != nil; at = at.parent {
 		at.held.tokens -= h.tokens
 		at.held.micros -= h.micros
-		at.largest.tokens, at.largest.micros = max(at.largest.tokens, u.tokens()), max(at.largest.micros, u.Micros)
-		at.known = at.known || u.tokens() > 0
+		at.saw(u)
 		at.used = at.used.Plus(u)
 		if !h.free {
 			at.flying--

@@ -60,13 +60,11 @@ func (s *Service) step(ctx context.Context, args advance) error {
 	if attempt, last := jobs.Attempt(ctx); !judge.MustStop(err) && (ctx.Err() != nil || attempt < last) {
 		return err
 	}
-	problem := "Something went wrong; the log of the service says what."
-	if e, ok := errors.AsType[*judge.Error](err); ok {
-		problem = "The judge could not compare the outputs: " + e.Message
-	} else {
-		s.Log.ErrorContext(ctx, "a comparison failed", "comparison", c.ID, "error", err)
+	if e, ok := errors.AsType[*judge.Error](err); ok { // the runs are over, and what they showed stands
+		return s.end(ctx, c, runs.Failed, "The judge could not compare the outputs: "+e.Message)
 	}
-	return s.end(ctx, c, runs.Failed, problem)
+	s.Log.ErrorContext(ctx, "a comparison failed", "comparison", c.ID, "error", err)
+	return s.endAs(ctx, c, runs.Failed, "Something went wrong; the log of the service says what.", nil)
 }
 
 // cancelRuns stops the runs of a comparison that ended early. Those that it reuses are over.
@@ -82,7 +80,7 @@ func (s *Service) advance(ctx context.Context, c Comparison) (wait bool, err err
 		return false, err
 	}
 	if now.Deleted {
-		return false, s.end(ctx, c, runs.Failed, "The suite was deleted.")
+		return false, s.endAs(ctx, c, runs.Failed, "The suite was deleted.", nil)
 	}
 	// A failed or cancelled run ends the comparison at once: the other arms alone answer nothing, and
 	// their trials would cost for nothing. A spent budget leaves what is known.
@@ -94,9 +92,11 @@ func (s *Service) advance(ctx context.Context, c Comparison) (wait bool, err err
 			if r.Error != nil {
 				reason = *r.Error
 			}
-			return false, s.end(ctx, c, runs.Failed, fmt.Sprintf("The arm %q could not be tried: %s", c.armOf(r.ID), reason))
+			problem := fmt.Sprintf("The arm %q could not be tried: %s", c.armOf(r.ID), reason)
+			return false, s.endAs(ctx, c, runs.Failed, problem, nil)
 		case runs.Cancelled:
-			return false, s.end(ctx, c, runs.Cancelled, fmt.Sprintf("The run of the arm %q was cancelled.", c.armOf(r.ID)))
+			problem := fmt.Sprintf("The run of the arm %q was cancelled.", c.armOf(r.ID))
+			return false, s.endAs(ctx, c, runs.Cancelled, problem, nil)
 		default:
 			status = runs.BudgetSpent
 		}
@@ -151,20 +151,20 @@ func (s *Service) change(ctx context.Context, c Comparison, fn func(now *Compari
 	})
 }
 
-// end stores what the runs showed. It reads them before the transaction: they are over, or about to
-// be cancelled.
+// end stores what the runs showed, which are over. problem is "" unless something else failed.
 func (s *Service) end(ctx context.Context, c Comparison, status runs.Status, problem string) error {
-	var result *Result
-	if problem == "" {
-		var err error
-		if result, err = s.result(ctx, c); err != nil {
-			return err
-		}
-		if status == runs.BudgetSpent {
-			result.Recommendation.Kind, result.Recommendation.Arm = "none", nil
-			result.Recommendation.Reason = "The spending limit was reached before all trials were made."
-		}
+	result, err := s.result(ctx, c)
+	if err != nil {
+		return err
 	}
+	if status == runs.BudgetSpent {
+		result.Recommendation.Kind, result.Recommendation.Arm = "none", nil
+		result.Recommendation.Reason = "The spending limit was reached before all trials were made."
+	}
+	return s.endAs(ctx, c, status, problem, result)
+}
+
+func (s *Service) endAs(ctx context.Context, c Comparison, status runs.Status, problem string, result *Result) error {
 	return s.change(ctx, c, func(now *Comparison) {
 		at := store.Now()
 		now.Status, now.Result, now.EndedAt = status, result, &at
@@ -180,11 +180,12 @@ func (s *Service) result(ctx context.Context, c Comparison) (*Result, error) {
 	r := &Result{Arms: make([]api.ComparedArm, len(c.Arms)), Pairs: []api.ComparedPair{}}
 	var cost spend.Cost
 	var ids []string // of the cases
+	reports, err := s.Runs.Measured(ctx, c.OrgID, c.runIDs()...)
+	if err != nil {
+		return nil, err
+	}
 	for i, a := range c.Arms {
-		report, err := s.Runs.Measured(ctx, c.OrgID, a.runID)
-		if err != nil {
-			return nil, err
-		}
+		report := reports[i]
 		sides[i] = report.Side()
 		r.Arms[i], outcomes[i] = figures(a, report, sides[i])
 		if !a.reused && report.Cost != nil {

@@ -57,6 +57,33 @@ func (a Arm) Made() (runID string, reused bool) { return a.runID, a.reused }
 // NoSkill reports whether the arm tries the cases without a skill.
 func (a Arm) NoSkill() bool { return a.Subject == (subject.Ref{}) }
 
+// variant is the arm of the run whose trials are the arm's.
+func (a Arm) variant() runs.Arm {
+	if a.NoSkill() {
+		return runs.WithoutSkill
+	}
+	return runs.WithSkill
+}
+
+// runIDs are the runs of the arms, in their order.
+func (c Comparison) runIDs() []string {
+	ids := make([]string, len(c.Arms))
+	for i, a := range c.Arms {
+		ids[i] = a.runID
+	}
+	return ids
+}
+
+// ownRunIDs are the runs that the comparison pays for.
+func (c Comparison) ownRunIDs() (ids []string) {
+	for _, a := range c.Arms {
+		if !a.reused {
+			ids = append(ids, a.runID)
+		}
+	}
+	return ids
+}
+
 // A Result is what a comparison found. Its types are those of the API, which show it as it
 // was stored.
 type Result struct {

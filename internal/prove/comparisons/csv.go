@@ -19,11 +19,12 @@ var csvHead = []string{
 // empty.
 func (s *Service) File(ctx context.Context, c Comparison) (httpapi.Stream, error) {
 	rows := [][]string{csvHead}
-	for _, a := range c.Arms {
-		report, err := s.Runs.Measured(ctx, c.OrgID, a.runID)
-		if err != nil {
-			return nil, err
-		}
+	reports, err := s.Runs.Measured(ctx, c.OrgID, c.runIDs()...)
+	if err != nil {
+		return nil, err
+	}
+	for k, a := range c.Arms {
+		report := reports[k]
 		side := report.Side()
 		for i, of := range report.Cases {
 			count, errors := side.Counts[i], 0

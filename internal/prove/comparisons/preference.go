@@ -1,7 +1,6 @@
 package comparisons
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +34,9 @@ const (
 	maxInconsistent = 0.3 // of the pairs
 	maxLongerShare  = 0.9 // of at least minLonger wins
 	minLonger       = 10
+	maxUnanswered   = 5 // the reciprocal of the share of questions
+	// maxFailed is after how many failures in a row the judge is given up.
+	maxFailed = 8
 )
 
 // An answer is what the judge said about two outputs, asked in both orders. Winner is that of
@@ -47,16 +49,33 @@ type answer struct {
 	QuoteB       string     `json:"quote_b,omitempty"`
 	Reason       string     `json:"reason,omitempty"`
 	Cost         spend.Cost `json:"cost"`
+	// Problem says why there is no answer: the question counts in nothing, and isn't asked again.
+	Problem string `json:"problem,omitempty"`
 }
 
 // questions is how many pairs of outputs and controls there are for so many trials.
 func questions(trials int) int { return trials + 2*((trials+controlEvery-1)/controlEvery) }
 
-// errBudget means that the preferences have spent their share of the limit.
+// errBudget means that what is left of the limit is less than a question costs.
 var errBudget = errors.New("the spending limit is reached")
 
-// maxTurn is how long one call asks before the job yields to those of other organisations.
-const maxTurn = 20 * time.Second
+const (
+	// maxTurn is how long one call asks before the job yields to those of other organisations.
+	maxTurn = 20 * time.Second
+	// atOnce is how many questions have their outputs read together.
+	atOnce = 32
+)
+
+// An asking is one turn of asking for preferences.
+type asking struct {
+	s       *Service
+	c       Comparison
+	reports []runs.Report // of the arms
+	prices  pricing.Table
+	left    int64 // of the limit; meaningless without one
+	dearest int64 // of the questions so far
+	failed  int   // questions without an answer, since the last one with
+}
 
 // prefer asks the judge about the outputs of all pairs, and reports whether nothing is left to
 // ask. Each answer is stored as it comes, so that a killed worker pays nothing twice.
@@ -65,34 +84,33 @@ func (s *Service) prefer(ctx context.Context, c Comparison) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
-	known := map[answered]bool{}
-	var spent spend.Cost
-	for _, a := range made {
-		spent.Add(a.Answer.Cost)
-		a.Answer = answer{}
-		known[a] = true
+	x := &asking{s: s, c: c, prices: pricing.Embedded()}
+	if x.reports, err = s.Runs.Measured(ctx, c.OrgID, c.runIDs()...); err != nil {
+		return false, err
 	}
-	prices := pricing.Embedded()
 	if s.Runs.Prices != nil {
-		if prices, err = s.Runs.Prices.Table(ctx, c.OrgID); err != nil {
+		if x.prices, err = s.Runs.Prices.Table(ctx, c.OrgID); err != nil {
 			return false, err
 		}
 	}
-	ends := time.Now().Add(maxTurn)
-	most := share(c, len(c.Arms))
-	for _, pair := range pairsOf(len(c.Arms)) {
-		asked, err := s.questionsOf(ctx, c, pair)
+	if c.MaxMicros != nil {
+		arms, err := spend.Spent(ctx, s.DB, c.ownRunIDs()...)
 		if err != nil {
 			return false, err
 		}
-		asked = slices.DeleteFunc(asked, func(a answered) bool { return known[a] })
-		for group := range slices.Chunk(asked, s.Runs.JudgeConcurrency()) {
-			if most != nil && spent.Micros >= *most {
-				return false, errBudget
-			}
-			costs, err := s.ask(ctx, c, group, func(r judge.Record) spend.Cost { return spend.OfRecord(r, prices, time.Now()) })
-			spent.Add(costs)
-			if err != nil {
+		x.left = *c.MaxMicros - arms
+	}
+	known := map[answered]bool{}
+	for _, a := range made {
+		x.paid(a.Answer.Cost.Micros)
+		a.Answer = answer{}
+		known[a] = true
+	}
+	ends := time.Now().Add(maxTurn)
+	for _, pair := range pairsOf(len(c.Arms)) {
+		asked := slices.DeleteFunc(x.questions(pair), func(a answered) bool { return known[a] })
+		for some := range slices.Chunk(asked, atOnce) {
+			if err := x.askSome(ctx, some, ends); err != nil {
 				return false, err
 			}
 			if time.Now().After(ends) {
@@ -101,6 +119,12 @@ func (s *Service) prefer(ctx context.Context, c Comparison) (done bool, err erro
 		}
 	}
 	return true, nil
+}
+
+// paid counts what a question has cost.
+func (x *asking) paid(micros int64) {
+	x.left -= micros
+	x.dearest = max(x.dearest, micros)
 }
 
 func pairsOf(arms int) (all [][2]int) {
@@ -112,22 +136,17 @@ func pairsOf(arms int) (all [][2]int) {
 	return all
 }
 
-// questionsOf returns what is asked about two arms: trial i of one beside trial i of the other, for
-// each case that both decided, and the controls.
-func (s *Service) questionsOf(ctx context.Context, c Comparison, pair [2]int) (all []answered, err error) {
-	var reports [2]runs.Report
-	for i, at := range pair {
-		if reports[i], err = s.Runs.Measured(ctx, c.OrgID, c.Arms[at].runID); err != nil {
-			return nil, err
-		}
-	}
+// questions returns what is asked about two arms: trial i of one beside trial i of the other, for
+// each case that both decided, and the controls. They are in the order of the cases.
+func (x *asking) questions(pair [2]int) (all []answered) {
+	a, b := x.reports[pair[0]], x.reports[pair[1]]
 	n := 0
-	for i, of := range reports[0].Cases {
+	for i, of := range a.Cases {
 		if of.Subject.Output != nil || of.Kind == "trigger_query" {
 			continue // no arm makes an output
 		}
-		for _, t := range reports[0].Results[i].Trials {
-			other := slices.ContainsFunc(reports[1].Results[i].Trials, func(o runs.Trial) bool {
+		for _, t := range a.Results[i].Trials {
+			other := slices.ContainsFunc(b.Results[i].Trials, func(o runs.Trial) bool {
 				return o.N == t.N && o.Verdict.Decided()
 			})
 			if !t.Verdict.Decided() || !other {
@@ -144,47 +163,71 @@ func (s *Service) questionsOf(ctx context.Context, c Comparison, pair [2]int) (a
 			n++
 		}
 	}
-	return all, nil
+	return all
 }
 
-// ask asks a group of questions at once and stores the answers.
-func (s *Service) ask(
-	ctx context.Context, c Comparison, group []answered, costOf func(judge.Record) spend.Cost,
-) (spent spend.Cost, err error) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for _, q := range group {
-		wg.Go(func() {
-			got, problem := s.askBoth(ctx, c, q, costOf)
-			if problem == nil {
-				q.Answer = got
-				problem = insertAnswer(context.WithoutCancel(ctx), s.DB, c.ID, q)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			spent.Add(got.Cost)
-			err = cmp.Or(err, problem)
-		})
+// askSome reads the outputs of questions about one pair, and asks them in groups until the turn
+// ends. Under a limit, a group is as large as what is left surely pays, and the first question is
+// alone: it shows what one costs.
+func (x *asking) askSome(ctx context.Context, some []answered, ends time.Time) error {
+	at := map[string]int{} // cases
+	for i, of := range x.reports[0].Cases {
+		at[of.ID] = i
 	}
-	wg.Wait()
-	return spent, err
-}
-
-// askBoth asks a question in both orders.
-func (s *Service) askBoth(
-	ctx context.Context, c Comparison, q answered, costOf func(judge.Record) spend.Cost,
-) (a answer, err error) {
-	task, outputA, err := s.produced(ctx, c, q.A, q)
+	pair := []string{x.c.Arms[some[0].A].runID, x.c.Arms[some[0].B].runID}
+	made, err := x.s.Trials.Products(ctx, x.c.OrgID, pair, at[some[0].CaseID], at[some[len(some)-1].CaseID])
 	if err != nil {
-		return a, err
+		return err
 	}
-	outputB := outputA
+	for len(some) > 0 && time.Now().Before(ends) {
+		size := x.s.Runs.JudgeConcurrency()
+		if x.c.MaxMicros != nil {
+			if x.left <= 0 || x.left < x.dearest {
+				return errBudget
+			}
+			size = int(min(int64(size), x.left/max(1, x.dearest)))
+			if x.dearest == 0 {
+				size = 1
+			}
+		}
+		group := some[:min(size, len(some))]
+		some = some[len(group):]
+		var wg sync.WaitGroup
+		problems := make([]error, len(group))
+		for i := range group {
+			q := &group[i]
+			of := at[q.CaseID]
+			a := shown(made[pair[0]][runs.TrialKey{Case: of, Arm: x.c.Arms[q.A].variant(), N: q.N}])
+			b := shown(made[pair[1]][runs.TrialKey{Case: of, Arm: x.c.Arms[q.B].variant(), N: q.N}])
+			wg.Go(func() { problems[i] = x.ask(ctx, q, trials.Asked(x.reports[0].Cases[of]), a, b) })
+		}
+		wg.Wait()
+		for i, q := range group {
+			x.paid(q.Answer.Cost.Micros)
+			x.failed++
+			if q.Answer.Problem == "" {
+				x.failed = 0
+			}
+			if problems[i] != nil {
+				return problems[i]
+			}
+		}
+		// A judge that answers nothing any more would take hours to fail at each question.
+		if x.failed >= maxFailed {
+			return &judge.Error{Code: judge.Unavailable, Message: group[len(group)-1].Answer.Problem, Stop: true}
+		}
+	}
+	return nil
+}
+
+// ask asks a question about two outputs in both orders, and stores the answer. The error is that of
+// a judge who must not be asked again, or of the database.
+func (x *asking) ask(ctx context.Context, q *answered, task, outputA, outputB string) error {
+	a := &q.Answer
 	switch q.Kind {
 	case ordinary:
-		if _, outputB, err = s.produced(ctx, c, q.B, q); err != nil {
-			return a, err
-		}
 	case sameOutput:
+		outputB = outputA
 	case halfRemoved:
 		outputB = text.Truncate(outputA, len(outputA)/10)
 	}
@@ -194,22 +237,33 @@ func (s *Service) askBoth(
 	case len(outputB) > len(outputA):
 		a.Longer = "b"
 	}
-	if outputA == outputB && q.Kind != sameOutput { // there is nothing to prefer, and nothing to pay
-		return a, nil
+	// Of equal outputs, there is nothing to prefer and nothing to pay.
+	if outputA != outputB || q.Kind == sameOutput {
+		err := x.askBoth(ctx, q, task, outputA, outputB)
+		if failed, ok := errors.AsType[*judge.Error](err); ok && !judge.MustStop(err) && ctx.Err() == nil {
+			a.Problem = failed.Message
+		} else if err != nil {
+			return err
+		}
 	}
+	return insertAnswer(context.WithoutCancel(ctx), x.s.DB, x.c.ID, *q)
+}
+
+func (x *asking) askBoth(ctx context.Context, q *answered, task, outputA, outputB string) error {
+	a := &q.Answer
 	var choices [2]judge.Choice
 	for i, r := range []judge.PreferRequest{
-		{Task: task, A: outputA, B: outputB, Seed: c.Seed, N: q.N},
-		{Task: task, A: outputB, B: outputA, Seed: c.Seed, N: q.N},
+		{Task: task, A: outputA, B: outputB, Seed: x.c.Seed, N: q.N},
+		{Task: task, A: outputB, B: outputA, Seed: x.c.Seed, N: q.N},
 	} {
-		got, err := s.Judge.Prefer(ctx, r)
-		if e, ok := errors.AsType[*judge.Error](err); ok {
-			a.Cost.Add(costOf(e.Record))
+		got, err := x.s.Judge.Prefer(ctx, r)
+		if failed, ok := errors.AsType[*judge.Error](err); ok {
+			got.Record = failed.Record
 		}
+		a.Cost.Add(spend.OfRecord(got.Record, x.prices, time.Now()))
 		if err != nil {
-			return a, err
+			return err
 		}
-		a.Cost.Add(costOf(got.Record))
 		choices[i] = got.Choice
 		if i == 0 {
 			a.QuoteA, a.QuoteB, a.Reason = got.QuoteA, got.QuoteB, got.Reason
@@ -223,35 +277,26 @@ func (s *Service) askBoth(
 	case choices[0] != choices[1] || choices[0] != judge.ChoiceTie:
 		a.Inconsistent = true
 	}
-	return a, nil
+	return nil
 }
 
 // maxFiles is how many bytes of changed files the judge sees of each arm.
 const maxFiles = 16 << 10
 
-// output returns what a trial was asked, and what it produced: its output and the files that
-// the agent changed.
-func (s *Service) produced(ctx context.Context, c Comparison, arm int, q answered) (task, out string, err error) {
-	variant := runs.WithSkill
-	if c.Arms[arm].NoSkill() {
-		variant = runs.WithoutSkill
-	}
-	t, err := s.Trials.Get(ctx, c.OrgID, trials.Key{RunID: c.Arms[arm].runID, CaseID: q.CaseID, Arm: variant, N: q.N})
-	if err != nil {
-		return "", "", err
-	}
+// shown is what the judge sees of a trial: its output, and the files that the agent changed.
+func shown(p trials.Product) string {
 	var b strings.Builder
-	b.WriteString(t.OutputTail)
+	b.WriteString(p.Output)
 	left := maxFiles
-	for _, f := range t.Files {
+	for _, f := range p.Files {
 		if f.Text == nil {
 			continue
 		}
-		shown := text.Truncate(*f.Text, max(0, left))
-		left -= len(shown)
-		fmt.Fprintf(&b, "\n\nFile %s (%s):\n%s", f.Path, f.Change, shown)
+		part := text.Truncate(*f.Text, max(0, left))
+		left -= len(part)
+		fmt.Fprintf(&b, "\n\nFile %s (%s):\n%s", f.Path, f.Change, part)
 	}
-	return t.Asked, b.String(), nil
+	return b.String()
 }
 
 // An Opinion is what the judge said about two outputs, for people.
@@ -310,9 +355,13 @@ func preferred(answers []answered) *api.PreferenceResult {
 	r := &api.PreferenceResult{}
 	balance, controls := map[string]int{}, map[questionKind]int{}
 	failed := false
-	wins, longer := 0, 0
+	wins, longer, unanswered := 0, 0, 0
 	for _, q := range answers {
 		a := q.Answer
+		if a.Problem != "" {
+			unanswered++
+			continue
+		}
 		if q.Kind != ordinary {
 			controls[q.Kind]++
 			failed = failed || q.Kind == sameOutput && a.Winner != "" ||
@@ -351,7 +400,7 @@ func preferred(answers []answered) *api.PreferenceResult {
 		r.LongerShare = &of
 	}
 	biased := wins >= minLonger && *r.LongerShare >= maxLongerShare
-	r.Reliable = r.Pairs > 0 && !failed && !biased && controls[sameOutput] > 0 && controls[halfRemoved] > 0 &&
+	r.Reliable = r.Pairs > 0 && maxUnanswered*unanswered <= len(answers) && !failed && !biased && controls[sameOutput] > 0 && controls[halfRemoved] > 0 &&
 		float64(r.Inconsistent) <= maxInconsistent*float64(r.Pairs)
 	return r
 }

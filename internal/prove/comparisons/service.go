@@ -48,9 +48,6 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, n New) (c Com
 	if err != nil {
 		return c, err
 	}
-	if err := s.checkLimits(c); err != nil {
-		return c, err
-	}
 	return c, s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertComparison(ctx, tx, c); err != nil {
 			return err
@@ -141,7 +138,7 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n New) (c Comp
 		arm := Arm{Name: a.Name, Subject: a.Subject, comparisonID: c.ID, position: i}
 		ask := runs.NewRun{
 			Subject: a.Subject, Trials: c.Trials, Baseline: runs.NoBaseline, Seed: c.Seed, Agent: a.Agent,
-			MaxMicros: share(c, len(n.Arms)), Compared: without && !a.NoSkill,
+			MaxMicros: c.MaxMicros, Compared: without && !a.NoSkill,
 		}
 		if a.NoSkill {
 			ask.Subject, ask.Baseline = about, runs.NoSkillOnly
@@ -168,6 +165,9 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n New) (c Comp
 		all = append(all, planned{Run: &run})
 	}
 	names(c.Arms, skills)
+	// One limit for all arms: each may spend what those before it have left, so that none stops while
+	// another one has too much, and nothing is spent twice.
+	var before []string
 	first := *all[0].Run
 	for i := range all {
 		if !runs.SameCases(first, *all[i].Run) {
@@ -179,6 +179,9 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n New) (c Comp
 		}
 		if earlier != "" {
 			c.Arms[i].runID, c.Arms[i].reused, all[i].Run = earlier, true, nil
+		} else if c.MaxMicros != nil {
+			all[i].Run.Terms.After = slices.Clone(before)
+			before = append(before, c.Arms[i].runID)
 		}
 		all[i].For = c.Arms[i]
 	}
@@ -190,27 +193,6 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n New) (c Comp
 func seedOf(suite suites.Suite) int64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", suite.ID, suite.Version))
 	return int64(binary.BigEndian.Uint64(sum[:8])%(subject.MaxSeed-1)) + 1
-}
-
-// share is what each arm may cost, so that all of them together, and the preferences, keep the
-// limit whatever happens.
-func share(c Comparison, arms int) *int64 {
-	if c.MaxMicros == nil {
-		return nil
-	}
-	if c.Preference {
-		arms++
-	}
-	each := max(1, *c.MaxMicros/int64(arms))
-	return &each
-}
-
-// checkLimits refuses a limit that is too small to be divided.
-func (s *Service) checkLimits(c Comparison) error {
-	if c.MaxMicros != nil && *c.MaxMicros < int64(len(c.Arms)+1) {
-		return fault.Invalid("max_cost_usd", "max_cost_usd is too small for %d arms", len(c.Arms))
-	}
-	return nil
 }
 
 // ofArm makes an error about what an arm tries name the arm.

@@ -46,6 +46,17 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 	if err != nil {
 		return err
 	}
+	if len(r.Terms.After) > 0 && r.Status == Queued {
+		before, err := ByID(ctx, s.DB, orgID, r.Terms.After)
+		if err != nil {
+			return err
+		}
+		for _, b := range before {
+			if !b.Status.Over() {
+				return jobs.Snooze(pollEvery)
+			}
+		}
+	}
 	if r, err = s.begin(ctx, r); err != nil {
 		return err
 	}
@@ -198,7 +209,8 @@ func (x *execution) runTrials(
 	// started is paid for, so it is finished.
 	turnEnds := time.Now().Add(maxTurn)
 	var wg sync.WaitGroup
-	pool := func(keys []TrialKey, size int) *atomic.Int64 {
+	free := func(context.Context) (release func()) { return func() {} }
+	pool := func(keys []TrialKey, size int, reserve func(context.Context) func()) *atomic.Int64 {
 		var next atomic.Int64
 		for range min(size, len(keys)) {
 			wg.Go(func() {
@@ -207,16 +219,19 @@ func (x *execution) runTrials(
 					if i >= len(keys) {
 						return
 					}
-					x.runTrial(ctx, keys[i], trials, stop)
+					if release := reserve(ctx); release != nil {
+						x.runTrial(ctx, keys[i], trials, stop)
+						release()
+					}
 				}
 			})
 		}
 		return &next
 	}
 	pools := map[*atomic.Int64]int{
-		pool(judged, x.s.JudgeConcurrency()):     len(judged),
-		pool(agents, min(8, 2*runtime.NumCPU())): len(agents), // they wait for a model most of the time
-		pool(local, runtime.NumCPU()):            len(local),
+		pool(judged, x.s.JudgeConcurrency(), x.budget.Reserve): len(judged),
+		pool(agents, min(8, 2*runtime.NumCPU()), free):         len(agents), // they wait for a model most of the time
+		pool(local, runtime.NumCPU(), free):                    len(local),
 	}
 	wg.Wait()
 	// next counts the trials that were taken on; if it is below all, some are left.

@@ -39,20 +39,31 @@ func (r Report) Side() Side {
 	return sideOf(r.Results, r.Baseline.Arms()[0], false)
 }
 
-// Measured is Report without outputs, and of the evidence only costs and turns: all that a
-// comparison of runs needs.
-func (s *Service) Measured(ctx context.Context, orgID, id string) (_ Report, err error) {
-	defer fault.Wrap(&err, "run %s", id)
-	r, err := runWithCases(ctx, s.DB, orgID, id)
+// Measured returns the reports of runs, in their order, without outputs, and of the evidence only
+// costs and turns: all that a comparison of runs needs.
+func (s *Service) Measured(ctx context.Context, orgID string, ids ...string) (_ []Report, err error) {
+	defer fault.Wrap(&err, "runs %v", ids)
+	found, err := runsWithCases(ctx, s.DB, orgID, ids)
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	cases, err := r.cases()
+	trials, err := measuredTrials(ctx, s.DB, ids...)
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	trials, err := measuredTrials(ctx, s.DB, r.ID)
-	return Report{Run: r, Cases: cases, Results: resultsOf(r.Baseline, cases, trials)}, err
+	all := make([]Report, len(ids))
+	for i, id := range ids {
+		r, ok := found[id]
+		if !ok {
+			return nil, fault.New(fault.NotFound, "Eval run not found")
+		}
+		cases, err := r.cases()
+		if err != nil {
+			return nil, err
+		}
+		all[i] = Report{Run: r, Cases: cases, Results: resultsOf(r.Baseline, cases, trials[id])}
+	}
+	return all, nil
 }
 
 // liftOf compares the two arms of a run; nil if no case was decided in both.

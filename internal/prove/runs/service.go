@@ -456,7 +456,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err != nil {
 		return r, err
 	}
-	results := resultsOf(r.Baseline, cases, trials)
+	results := resultsOf(r.Baseline, cases, trials[r.ID])
 	skipUndecided(results)
 	at := store.Now()
 	r.Status, r.Summary, r.FinishedAt = status, summarize(results), cmp.Or(r.FinishedAt, &at)

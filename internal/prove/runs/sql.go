@@ -187,6 +187,19 @@ func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, 
 	return store.One(rows, err, "Eval run", scanRunCases)
 }
 
+// runsWithCases returns runs of an organisation by id; deleted ones are missing.
+func runsWithCases(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]Run, error) {
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `SELECT `+runColumns+`, cases FROM eval_runs WHERE org_id = $1 AND id`+in, orgID, list)
+	found := map[string]Run{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		r, err := scanRunCases(row)
+		found[r.ID] = r
+		return err
+	})
+	return found, err
+}
+
 // newestRuns returns the newest run of each suite that has one, in no order. Runs on a
 // catalogue and runs made for an improve run don't count. The subquery reads one index
 // entry per suite and the uncounted ones after it; GROUP BY would read them all.
@@ -297,10 +310,14 @@ func insertTrials(ctx context.Context, tx *store.Tx, runID string, trials []Tria
 // whichever that is.
 const byTrial = ` ORDER BY case_index, CASE variant WHEN 'skill' THEN 0 ELSE 1 END, n`
 
-func scanTrial(row store.Row) (t Trial, err error) {
+func scanTrial(row store.Row) (Trial, error) { return scanTrialOf(row) }
+
+// scanTrialOf scans a trial, and what precedes its columns into before.
+func scanTrialOf(row store.Row, before ...any) (t Trial, err error) {
 	var took int64
 	var evidence string
-	err = row.Scan(&t.Case, &t.Arm, &t.N, &t.Verdict, &t.Score, &took, &t.Error, &evidence, &t.OutputTail)
+	err = row.Scan(append(before,
+		&t.Case, &t.Arm, &t.N, &t.Verdict, &t.Score, &took, &t.Error, &evidence, &t.OutputTail)...)
 	if err != nil {
 		return t, err
 	}
@@ -316,20 +333,50 @@ func trialsOfRun(ctx context.Context, q store.Querier, runID string, index *int)
 	return store.All(rows, err, scanTrial)
 }
 
-// measuredTrials returns trials without outputs, and of their evidence only costs and
+// measuredTrials returns the trials of runs without outputs, and of their evidence only costs and
 // turns: all that a summary needs, at a fraction of the bytes.
-func measuredTrials(ctx context.Context, q store.Querier, runID string) ([]Trial, error) {
+func measuredTrials(ctx context.Context, q store.Querier, runIDs ...string) (map[string][]Trial, error) {
+	in, list := q.Dialect().In("$1", runIDs)
 	rows, err := q.Query(ctx, `
-		SELECT case_index, variant, n, verdict, score, duration_ms, error, evidence, '' FROM eval_run_trials
-		WHERE run_id = $1`+byTrial, runID)
-	return store.All(rows, err, func(row store.Row) (Trial, error) {
-		t, err := scanTrial(row)
+		SELECT run_id, case_index, variant, n, verdict, score, duration_ms, error, evidence, '' FROM eval_run_trials
+		WHERE run_id`+in+byTrial, list)
+	all := map[string][]Trial{}
+	return all, store.Each(rows, err, func(row store.Row) error {
+		var run string
+		t, err := scanTrialOf(row, &run)
 		e := t.Evidence
 		t.Evidence = Evidence{Cost: e.Cost, Reported: e.Reported}
 		if e.Agent != nil {
 			t.Evidence.Agent = &attempt.Evidence{Turns: e.Agent.Turns}
 		}
-		return t, err
+		all[run] = append(all[run], t)
+		return err
+	})
+}
+
+// An Output is what a trial has put out.
+type Output struct {
+	RunID    string `json:"-"`
+	TrialKey `json:"-"`
+	Text     string `json:"-"`
+	// Recording is the id of what its agent did; "" without one.
+	Recording string `json:"recording"`
+}
+
+// Outputs returns those of all trials that runs of an organisation made of the cases from first
+// to last.
+func Outputs(ctx context.Context, q store.Querier, orgID string, runIDs []string, first, last int) ([]Output, error) {
+	in, runs := q.Dialect().In("$2", runIDs)
+	rows, err := q.Query(ctx, `
+		SELECT t.run_id, t.case_index, t.variant, t.n, t.output_tail, t.evidence FROM eval_run_trials t
+		JOIN eval_runs r ON r.id = t.run_id
+		WHERE r.org_id = $1 AND t.run_id`+in+` AND t.case_index BETWEEN $3 AND $4`, orgID, runs, first, last)
+	return store.All(rows, err, func(row store.Row) (o Output, err error) {
+		var evidence string
+		if err := row.Scan(&o.RunID, &o.Case, &o.Arm, &o.N, &o.Text, &evidence); err != nil {
+			return o, err
+		}
+		return o, json.Unmarshal([]byte(evidence), &o)
 	})
 }
 

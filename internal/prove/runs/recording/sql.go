@@ -45,6 +45,20 @@ func (s *Store) Find(ctx context.Context, orgID, id string) (Ref, error) {
 	return store.One(rows, err, "Session", scanRef)
 }
 
+// FindAll returns recordings of the organisation's runs by id; what is missing is left out.
+func FindAll(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]Ref, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+` FROM eval_trial_recordings r JOIN eval_runs e ON e.id = r.run_id
+		WHERE r.id`+in+` AND e.org_id = $2`, list, orgID)
+	all := map[string]Ref{}
+	return all, store.Each(rows, err, func(row store.Row) error {
+		r, err := scanRef(row)
+		all[r.ID] = r
+		return err
+	})
+}
+
 // referenced returns which of the blob keys have a row. It tells Sweep what is alive.
 func referenced(ctx context.Context, q store.Querier, keys []string) ([]string, error) {
 	in, list := q.Dialect().In("$1", keys)

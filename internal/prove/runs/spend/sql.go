@@ -40,7 +40,7 @@ func OfRun(ctx context.Context, q store.Querier, runID string) (c Cost, err erro
 
 // InsertTerms stores the terms of a new run, if it has any.
 func InsertTerms(ctx context.Context, tx *store.Tx, runID string, t Terms) error {
-	if t == (Terms{}) {
+	if t.isZero() {
 		return nil
 	}
 	terms, err := json.Marshal(t)
@@ -51,14 +51,12 @@ func InsertTerms(ctx context.Context, tx *store.Tx, runID string, t Terms) error
 	return err
 }
 
-// Spent returns what all requests of a run have cost, in millionths of a dollar.
-func Spent(ctx context.Context, q store.Querier, runID string) (micros int64, err error) {
-	rows, err := q.Query(ctx, `SELECT spent_micros FROM eval_run_terms WHERE run_id = $1`, runID)
-	stored, err := store.All(rows, err, store.Value[int64])
-	if err != nil || len(stored) == 0 {
-		return 0, err
-	}
-	return stored[0], nil
+// Spent returns what all requests of runs have cost, in millionths of a dollar. Runs without
+// terms count as nothing.
+func Spent(ctx context.Context, q store.Querier, runIDs ...string) (micros int64, err error) {
+	in, list := q.Dialect().In("$1", runIDs)
+	rows, err := q.Query(ctx, `SELECT CAST(COALESCE(SUM(spent_micros), 0) AS BIGINT) FROM eval_run_terms WHERE run_id`+in, list)
+	return store.One(rows, err, "Cost", store.Value[int64])
 }
 
 // SaveSpent stores what all requests of a run have cost. The sum never falls, so a late

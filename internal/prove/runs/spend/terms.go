@@ -17,6 +17,14 @@ type Terms struct {
 	Estimate *int64 `json:"estimate_micros,omitempty"`
 	// Compared says that another run, which is compared with this one, has no skill.
 	Compared bool `json:"compared,omitempty"`
+	// After are the runs that share MaxMicros with this one: it starts when they are over, and may
+	// cost what they have left.
+	After []string `json:"after,omitempty"`
+}
+
+// isZero reports whether there is nothing to store; After only comes with MaxMicros.
+func (t Terms) isZero() bool {
+	return t.Agent == nil && t.MaxMicros == nil && t.Estimate == nil && !t.Compared
 }
 
 // USD is an amount of millionths in dollars.

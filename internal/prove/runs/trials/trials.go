@@ -67,7 +67,7 @@ func (s *Service) Get(ctx context.Context, orgID string, k Key) (t Trial, err er
 		return t, fault.New(fault.NotFound, "Trial not found")
 	}
 	t = Trial{Trial: report.Results[0].Trials[found], Run: report.Run, Case: report.Cases[0]}
-	t.Asked = asked(t.Case)
+	t.Asked = Asked(t.Case)
 	t.Session.Session = t.session()
 	// Without an agent, or from before recordings were kept.
 	if t.Evidence.Recording == "" {
@@ -84,6 +84,51 @@ func (s *Service) Get(ctx context.Context, orgID string, k Key) (t Trial, err er
 	}
 	t.add(r)
 	return t, nil
+}
+
+// A Product is what a trial left: its output and the files that its agent changed, by path.
+type Product struct {
+	Output string
+	Files  []workdir.File
+}
+
+// Products returns those of all trials that runs made of the cases from first to last, with two
+// queries.
+func (s *Service) Products(
+	ctx context.Context, orgID string, runIDs []string, first, last int,
+) (all map[string]map[runs.TrialKey]Product, err error) {
+	outputs, err := runs.Outputs(ctx, s.Runs.DB, orgID, runIDs, first, last)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, o := range outputs {
+		if o.Recording != "" {
+			ids = append(ids, o.Recording)
+		}
+	}
+	refs := map[string]recording.Ref{}
+	if len(ids) > 0 {
+		if refs, err = recording.FindAll(ctx, s.Runs.DB, orgID, ids); err != nil {
+			return nil, err
+		}
+	}
+	all = map[string]map[runs.TrialKey]Product{}
+	for _, o := range outputs {
+		p := Product{Output: o.Text}
+		if ref, ok := refs[o.Recording]; ok {
+			r, err := s.Recordings.Get(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			p.Files = r.Files
+		}
+		if all[o.RunID] == nil {
+			all[o.RunID] = map[runs.TrialKey]Product{}
+		}
+		all[o.RunID][o.TrialKey] = p
+	}
+	return all, nil
 }
 
 // Session implements sessions.Trials: the id of a recording opens its trial like a
@@ -103,8 +148,8 @@ func (s *Service) Find(ctx context.Context, orgID, id string) (Key, error) {
 	return Key{RunID: ref.RunID, CaseID: ref.CaseID, Arm: runs.Arm(ref.Variant), N: ref.N}, err
 }
 
-// asked returns what a case asks for: its instruction, or else its command line.
-func asked(c suites.Case) string {
+// Asked returns what a case asks for: its instruction, or else its command line.
+func Asked(c suites.Case) string {
 	switch {
 	case c.Kind == suites.TriggerQuery:
 		return c.Query
