@@ -22,7 +22,13 @@ func walks(t *testing.T, c *chromium, database string) {
 		name string
 		do   func(b *walk, p *process)
 	}{
-		{"evidence of a bad skill", walkToEvidence},
+		{"a run of a suite", walkToSuite},
+		{"evidence of a bad skill, and a case", walkToEvidence},
+		{"two versions, and two runs", walkToComparison},
+		{"an approval", walkToApproval},
+		{"an agent", walkToAgent},
+		{"an invitation", walkToInvitation},
+		{"costs, and what agents list", walkToFigures},
 		{"ten reviews", walkThroughReviews},
 		{"reviews in one go", walkThroughList},
 		{"an alert with a test", walkToAlert},
@@ -54,16 +60,114 @@ func (b *walk) choose(selector, value string) {
 func (b *walk) send(selector, element, says string) {
 	b.t.Helper()
 	b.clicks++
+	b.until(fmt.Sprintf("document.querySelector(%q)", selector))
 	b.do(chromedp.Click(selector))
 	b.await(element, says)
 }
 
+// walkToEvidence goes from Home to a failed session of the worst skill, and makes a case
+// of it.
 func walkToEvidence(b *walk, p *process) {
 	b.signIn(p.key)
 	b.click(`.trouble tbody a[href^="/sessions?"]`, "sessions")
 	b.click(`tbody a[href^="/sessions/"]`, "")
-	b.await("#grades", "Grades")
+	b.await("main", "Why it failed")
 	b.wantAtMost(2)
+
+	b.clicks++
+	b.do(chromedp.Click(`.title a[href="#query"]`), chromedp.WaitVisible("#case form button"))
+	b.send("#case form button", ".flash", "The case was added to")
+	b.wantAtMost(2)
+}
+
+// walkToSuite runs a suite with the skill and the terms that its form begins with.
+func walkToSuite(b *walk, p *process) {
+	b.signIn(p.key)
+	b.menu("/suites", "Suites")
+	b.click(`tbody th a`, "")
+	b.send(".run-form button", "[data-status]", "")
+	b.wantAtMost(3)
+	b.until(`document.querySelector("#improve-next, #again, progress")`)
+}
+
+// walkToComparison sees what a version changed, and which cases differ between the two
+// newest runs of a suite.
+func walkToComparison(b *walk, p *process) {
+	b.signIn(p.key)
+	b.until(`(all => all.find((a) => a.textContent === "invoice-reader").id = "fallen")([...document.querySelectorAll(".trouble th a")])`)
+	b.click("#fallen", "invoice-reader")
+	b.click(`.hub a[href*="?from="]`, "")
+	b.await("main", "From ")
+	b.wantText("main", "pass rate")
+	b.wantAtMost(2)
+
+	b.visit("/suites")
+	b.click(`tbody th a[href="`+b.withRuns(p.key)+`"]`, "")
+	b.send(`.runs button`, "h1", "Compare")
+	b.wantAtMost(2)
+}
+
+// withRuns is the page of a suite that has at least two runs.
+func (b *walk) withRuns(key string) (path string) {
+	b.t.Helper()
+	for _, suite := range b.api(key, "GET", "/api/v1/eval-suites", nil)["suites"].([]any) {
+		id := suite.(object)["id"].(string)
+		if len(b.api(key, "GET", "/api/v1/eval-suites/"+id+"/runs", nil)["runs"].([]any)) > 1 {
+			return "/suites/" + id
+		}
+	}
+	b.t.Fatal("no suite has two runs")
+	return ""
+}
+
+func walkToApproval(b *walk, p *process) {
+	b.signIn(p.key)
+	b.click(`.aside a[href$="/review"]`, "Review of")
+	b.send(`button[value="approve"]`, ".flash", "is current.")
+	b.wantAtMost(3)
+}
+
+// walkToAgent gets the settings of an agent with a new key into the clipboard.
+func walkToAgent(b *walk, p *process) {
+	b.signIn(p.key)
+	b.menu("/settings", "")
+	b.click(`nav[aria-label=Settings] a[href="/settings/connect"]`, "Connect agents")
+	b.send(`button[value=agents]`, ".flash", "The new key is filled in below.")
+	b.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, "clipboard", { value: { writeText: (text) => { window.copied = text; return Promise.resolve(); } } })`))
+	b.clicks++
+	b.do(chromedp.Click("details[open] .copy button"))
+	b.until(`window.copied?.includes("st_live_")`)
+	b.wantAtMost(4)
+}
+
+// walkToInvitation invites a person, who opens the link and joins.
+func walkToInvitation(b *walk, p *process) {
+	b.signIn(p.key)
+	b.menu("/settings", "")
+	b.click(`nav[aria-label=Settings] a[href="/settings/members"]`, "Members")
+	b.do(chromedp.SendKeys("#email", "linus@example.org"))
+	b.send(`form[action="/settings/members/invitations"] button`, ".made", "It is not shown again")
+	b.wantAtMost(3)
+
+	_, token, _ := strings.Cut(run(b.tab, chromedp.TextContent(".made code")), "/invite/")
+	b.do(chromedp.Click(`.who form[action="/logout"] button`), chromedp.WaitVisible("#api_key"))
+	b.clicks++ // on the link
+	b.visit("/invite/" + strings.TrimSpace(token))
+	b.do(chromedp.SendKeys("#name", "Linus"))
+	b.send("main form button", "h1", "Welcome to")
+	b.wantAtMost(2)
+}
+
+// walkToFigures finds what a use of a version costs, and what agents show of the skills.
+func walkToFigures(b *walk, p *process) {
+	b.signIn(p.key)
+	b.visit("/skills/invoice-reader")
+	b.click(`.tabs a[href$="tab=versions"]`, "invoice-reader")
+	b.wantText("main", "Cost per use", "$0.")
+	b.wantAtMost(1)
+	b.visit("/skills")
+	b.click(`main a[href="/catalogue"]`, "")
+	b.wantAtMost(1)
 }
 
 // walkThroughReviews clears ten suggestions by keyboard, a key each.
@@ -112,12 +216,11 @@ func walkToAlert(b *walk, p *process) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	b.t.Cleanup(receiver.Close)
 	b.signIn(p.key)
-	b.menu("/alerts", "Alerts")
 	b.click(`main a[href="/alerts/new"]`, "New alert")
 	b.do(chromedp.SendKeys("#address", receiver.URL+"/hook"))
 	b.send("#alert-form .row button", "h1", "Signing secret")
 	b.send(`form[action$="/test"] button`, ".flash", "The test notification was delivered.")
-	b.wantAtMost(4)
+	b.wantAtMost(3)
 }
 
 func walkToRun(b *walk, p *process) {

@@ -62,6 +62,7 @@ func TestBrowser(t *testing.T) {
 	}
 	t.Run("hostile", func(t *testing.T) { hostileTexts(t, c) })
 	for _, database := range []string{"sqlite", "postgres"} {
+		t.Run("loop on "+database, func(t *testing.T) { wholeLoop(t, c, database) })
 		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
 		t.Run("rolling back on "+database, func(t *testing.T) { fromTroubleToRollback(t, c, database) })
 		t.Run("walks on "+database, func(t *testing.T) { walks(t, c, database) })

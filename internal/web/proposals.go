@@ -55,6 +55,7 @@ type proposalView struct {
 	SuiteID    string     // of the cases; "" if there is none
 	Typed      string     // the text that was typed, if it was refused
 	Gate       gates.Mode // of the entry; "" if the skill is not in the registry
+	GateID     string     // of the version that it became; "" without one
 }
 
 // UnderWay reports whether it is being applied, or is.
@@ -131,6 +132,15 @@ func (s *Service) proposalView(v *visit) (view proposalView, err error) {
 		view.Connected = slices.ContainsFunc(connections, func(c repohost.Connection) bool {
 			return c.EntryID == view.EntryID && c.WriteBackEnabled
 		})
+	}
+	if o := view.Outcome; o != nil && o.EntryID != "" && o.Version != "" {
+		_, made, err := s.Registry.Version(v.Context(), v.Caller.OrgID, o.EntryID, o.Version)
+		if err != nil && !fault.Is(err, fault.NotFound) { // the entry may be deleted
+			return view, err
+		}
+		if made.GateID != nil {
+			view.GateID = *made.GateID
+		}
 	}
 	if view.ReviewedBy != nil {
 		names, err := s.userNames(v)

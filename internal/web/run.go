@@ -44,11 +44,7 @@ type nextSteps struct {
 
 func newNextSteps(r runs.Run, suite suites.Suite) nextSteps {
 	n := nextSteps{suite: suite}
-	ref := "entry:" + r.Subject.EntryID
-	if r.Subject.SourceID != "" {
-		ref = "source:" + r.Subject.SourceID
-	}
-	if r.Subject.SourceID+r.Subject.EntryID != "" && improve.Check(suite, edit.Description) == nil {
+	if ref := subjectValue(r.Subject.Ref); ref != "" && improve.Check(suite, edit.Description) == nil {
 		n.Improve = pathTo("suites", suite.ID, "improve") + "?" + url.Values{"subject": {ref}}.Encode()
 	}
 	return n
@@ -229,6 +225,22 @@ func (r runView) BesideURL(caseID string) string {
 		return ""
 	}
 	return besideURL(r.ID, caseID, 1, "")
+}
+
+// Again is the form of the same run on the skill as it is now; nil for one that can't be
+// started from here.
+func (r runView) Again() *runForm {
+	f := runForm{Subject: subjectValue(r.Subject.Ref), Trials: strconv.Itoa(r.Trials), Baseline: string(r.Baseline)}
+	if !r.Over || r.Imported != nil || r.Catalog != nil || f.Subject == "" {
+		return nil
+	}
+	if a := r.Terms.Agent; a != nil {
+		f.Agent = a.Name + " " + a.Model
+	}
+	if usd := r.MaxUSD(); usd != nil {
+		f.MaxCost = strconv.FormatFloat(*usd, 'f', -1, 64)
+	}
+	return &f
 }
 
 // Failing counts the cases that failed or ended with an error.

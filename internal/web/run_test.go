@@ -48,12 +48,12 @@ func TestRun(t *testing.T) {
 		if got := len(p.all("details.case")); got != 1 {
 			t.Errorf("%d cases failed, want 1", got)
 		}
-		// From what failed it is one click to the case, or to an improve run.
+		// From what failed it is one click to the case.
 		if got := p.href("Edit the case"); got != suite+"/cases/2" {
 			t.Errorf("the failed case is edited at %s", got)
 		}
-		b.get(p.href("Improve the skill")).want(http.StatusConflict).wantText("needs at least 4 different trigger queries")
-		w.as(access.Viewer).get(path + "?show=failed").wantNoText("Edit the case")
+		p.wantNoText("Improve the skill") // the suite has too few cases
+		w.as(access.Viewer).get(path+"?show=failed").wantNoText("Edit the case", "Run again")
 		only := b.cases(suite)[1]["id"].(string)
 		b.get(path+"?case="+only).want(http.StatusOK).wantText("bake a cake", "Asked", "Expected The skill does not trigger", "Show all", "2 of 3").wantNoText("bake bread")
 		b.get(path + "?case=none").want(http.StatusNotFound)
@@ -69,6 +69,15 @@ func TestRun(t *testing.T) {
 			if !strings.Contains(stream.body, want) {
 				t.Errorf("no %s in the events", want)
 			}
+		}
+		// The same run again needs no form, nor does the first of the suite's skill.
+		again := p.formValues("form#again")
+		if want := (url.Values{"subject": {"source:" + id(source)}, "trials": {"2"}, "baseline": {"none"}, "agent": {""}, "max_cost_usd": {""}}); !cmp.Equal(again, want) {
+			t.Errorf("it is run again with %v, want %v", again, want)
+		}
+		b.post(suite+"/runs", again).want(http.StatusSeeOther)
+		if got := b.get(suite).formValues("form.run-form").Get("subject"); got != "source:"+id(source) {
+			t.Errorf("the form of a run begins with %q, want what the last run tried", got)
 		}
 	})
 }

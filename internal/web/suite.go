@@ -168,10 +168,6 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	view.AsJSON = v.URL.Query().Get("as") == "json"
 	view.Form = formOf(view.Suite)
 	view.Run = runForm{Trials: "1", Baseline: string(runs.NoBaseline)}
-	// The skill that the suite was made for is the obvious one to test.
-	if view.SourceID != nil {
-		view.Run.Subject = "source:" + *view.SourceID
-	}
 	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
 		return view, err
 	}
@@ -186,8 +182,28 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	if view.Runs, view.Total, err = s.Runs.List(v.Context(), org, id, runFilter(v, v.list.Rows(runsPerPage))); err != nil {
 		return view, err
 	}
+	view.Run.Subject = view.obvious()
 	view.Improve, err = s.improvePart(v, view)
 	return view, err
+}
+
+// obvious is the skill that a run most likely tests: the one that the suite was made for or
+// is named after, or else that of the last run. "" if there is none.
+func (s suiteView) obvious() string {
+	if s.SourceID != nil {
+		return subjectValue(subject.Ref{SourceID: *s.SourceID})
+	}
+	for _, e := range s.Entries {
+		if e.Name == s.Name {
+			return subjectValue(subject.Ref{EntryID: e.ID})
+		}
+	}
+	for _, r := range s.Runs {
+		if value := subjectValue(r.Subject.Ref); value != "" {
+			return value
+		}
+	}
+	return ""
 }
 
 // RunStates are the states of runs that can be listed alone.
@@ -375,6 +391,18 @@ func subjectOf(text, missing string) (subject.Ref, error) {
 		return subject.Ref{EntryID: id}, nil
 	}
 	return subject.Ref{}, fault.Invalid("subject", "%s", missing)
+}
+
+// subjectValue is a skill as forms have it, which subjectOf reads; "" for one that isn't
+// stored here.
+func subjectValue(ref subject.Ref) string {
+	switch {
+	case ref.SourceID != "":
+		return "source:" + ref.SourceID
+	case ref.EntryID != "":
+		return "entry:" + ref.EntryID
+	}
+	return ""
 }
 
 // run parses the form. Errors name the field, at which the page shows them.

@@ -239,7 +239,7 @@ func TestCases(t *testing.T) {
 	for n := range before {
 		edit := b.get(path + "/cases/" + strconv.Itoa(n)).want(http.StatusOK)
 		checkPage(t, edit)
-		b.post(path+"/cases/"+strconv.Itoa(n), edit.formValues()).wantLocation(path)
+		b.post(path+"/cases/"+strconv.Itoa(n), edit.formValues("form.case-form")).wantLocation(path)
 	}
 	if diff := cmp.Diff(before, b.cases(path)); diff != "" {
 		t.Errorf("saved without a change (- before, + after):\n%s", diff)
@@ -248,7 +248,7 @@ func TestCases(t *testing.T) {
 	if !strings.Contains(b.get(path+"/cases/0").body, "Delete this case? This cannot be undone.") {
 		t.Error("a case is deleted unasked")
 	}
-	form := b.get(path + "/cases/0").formValues()
+	form := b.get(path + "/cases/0").formValues("form.case-form")
 	form.Set("asked", "sh\r\n-c\r\necho hello")
 	form.Set("expected", "hello")
 	form["normalize"] = []string{"trim"}
@@ -258,7 +258,7 @@ func TestCases(t *testing.T) {
 	}
 	b.post(path+"/cases/0", form).want(http.StatusConflict).wantText("The suite has changed")
 
-	form = b.get(path + "/cases/new?kind=json_schema").want(http.StatusOK).formValues()
+	form = b.get(path + "/cases/new?kind=json_schema").want(http.StatusOK).formValues("form.case-form")
 	form.Set("asked", "x")
 	form.Set("expected", "{")
 	checkPage(t, b.post(path+"/cases/new", form).want(http.StatusBadRequest).wantText("not valid JSON"))
@@ -274,30 +274,36 @@ func TestCases(t *testing.T) {
 	}
 	w.otherOrg(access.Team).get(path + "/cases/0").want(http.StatusNotFound)
 	for range 3 {
-		form = b.get(path + "/cases/0").formValues()
+		form = b.get(path + "/cases/0").formValues("form.case-form")
 		form.Set("do", "delete")
 		b.post(path+"/cases/0", form).wantLocation(path)
 	}
-	form = b.get(path + "/cases/0").formValues()
+	form = b.get(path + "/cases/0").formValues("form.case-form")
 	form.Set("do", "delete")
 	b.post(path+"/cases/0", form).want(http.StatusConflict).wantText("at least one case")
 }
 
-// formValues are the fields of the form of a case, as a browser sends them.
-func (p *page) formValues() url.Values {
+// formValues are the fields of the form that a selector finds, as a browser sends them.
+func (p *page) formValues(selector string) url.Values {
 	values := url.Values{}
 	has := func(n *html.Node, name string) bool {
 		return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 	}
-	for n := range p.all("form.case-form")[0].Descendants() {
+	for n := range p.all(selector)[0].Descendants() {
 		name := attr(n, "name")
 		switch {
 		case n.Data == "input" && (attr(n, "type") != "checkbox" || has(n, "checked")):
 			values.Add(name, attr(n, "value"))
 		case n.Data == "textarea" && n.FirstChild != nil:
 			values.Set(name, strings.ReplaceAll(n.FirstChild.Data, "\n", "\r\n"))
-		case n.Data == "option" && (!values.Has(attr(n.Parent, "name")) || has(n, "selected")):
-			values.Set(attr(n.Parent, "name"), attr(n, "value"))
+		case n.Data == "option":
+			of := n.Parent
+			if of.Data == "optgroup" {
+				of = of.Parent
+			}
+			if chosen := attr(of, "name"); !values.Has(chosen) || has(n, "selected") {
+				values.Set(chosen, attr(n, "value"))
+			}
 		}
 	}
 	return values
