@@ -18,7 +18,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
 func TestStatus(t *testing.T) {
@@ -225,7 +224,7 @@ func TestNoSecretInReport(t *testing.T) {
 				if len(r.Findings) == 0 {
 					t.Error("nothing was found")
 				}
-				out, err := json.Marshal([]any{r, sarif.New(r, "")})
+				out, err := json.Marshal([]any{r, lint.NewSARIF(r, "")})
 				if err != nil {
 					t.Fatal(err)
 				}

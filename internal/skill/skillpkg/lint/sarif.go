@@ -1,5 +1,4 @@
-// Package sarif writes reports of the linter in the format SARIF 2.1.0.
-package sarif
+package lint
 
 import (
 	"cmp"
@@ -9,13 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// A Log is a report in the format SARIF 2.1.0, which code hosts and editors
+// SARIF is a report in the format SARIF 2.1.0, which code hosts and editors
 // read. It is encoded as JSON.
-type Log struct {
+type SARIF struct {
 	Schema  string    `json:"$schema"`
 	Version string    `json:"version"`
 	Runs    []toolRun `json:"runs"`
@@ -99,12 +96,12 @@ const (
 	skillFile = "SKILL.md"
 )
 
-// New returns a report as a SARIF log. The folder is the skill's in its
+// NewSARIF returns a report as a SARIF log. The folder is the skill's in its
 // repository, or "" for the root: paths in the log begin with it.
-func New(r lint.Report, folder string) Log {
+func NewSARIF(r Report, folder string) SARIF {
 	run := toolRun{
 		Tool: tool{driver{
-			Name: lint.EngineName, SemanticVersion: lint.EngineVersion, InformationURI: home, Rules: ruleEntries(r),
+			Name: EngineName, SemanticVersion: EngineVersion, InformationURI: home, Rules: ruleEntries(r),
 		}},
 		ColumnKind: "unicodeCodePoints",
 		Results:    []result{},
@@ -119,17 +116,17 @@ func New(r lint.Report, folder string) Log {
 			Fingerprints: map[string]string{"whetstone/v1": hex.EncodeToString(fingerprint[:])},
 		})
 	}
-	return Log{Schema: schema, Version: "2.1.0", Runs: []toolRun{run}}
+	return SARIF{Schema: schema, Version: "2.1.0", Runs: []toolRun{run}}
 }
 
 // ruleEntries lists the rules that the report names, in their usual order.
-func ruleEntries(r lint.Report) []ruleEntry {
+func ruleEntries(r Report) []ruleEntry {
 	broken := map[string]bool{}
 	for _, f := range r.Findings {
 		broken[f.Code] = true
 	}
 	rules := []ruleEntry{}
-	for _, rule := range lint.Rules() {
+	for _, rule := range Rules() {
 		if broken[rule.Code] {
 			rules = append(rules, ruleEntry{
 				ID: rule.Code, ShortDescription: message{rule.Title}, Help: message{rule.Help},
@@ -141,14 +138,14 @@ func ruleEntries(r lint.Report) []ruleEntry {
 	return rules
 }
 
-func level(s lint.Severity) string {
-	if s == lint.Info {
+func level(s Severity) string {
+	if s == Info {
 		return "note"
 	}
 	return string(s)
 }
 
-func locate(f lint.Finding, folder string) location {
+func locate(f Finding, folder string) location {
 	name := f.Path
 	if name == "" {
 		name = skillFile

@@ -1,6 +1,4 @@
-// Package dsse signs and verifies payloads in DSSE envelopes with ECDSA P-256, as
-// cosign does with its own keys. It owns no tables.
-package dsse
+package intoto
 
 import (
 	"bytes"
