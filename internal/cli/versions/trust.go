@@ -106,7 +106,7 @@ func (p pinnedKeys) save() error {
 // trustedKeys has the keys to verify with, and what the server publishes about them.
 type trustedKeys struct {
 	source  string
-	keys    []intoto.PublicKey     // revoked keys, too, so that they can be named
+	keys    []intoto.PublicKey   // revoked keys, too, so that they can be named
 	revoked map[string]string    // reasons by key id
 	retired map[string]time.Time // when a key stopped signing, by key id
 	server  string

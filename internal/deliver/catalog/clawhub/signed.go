@@ -11,9 +11,9 @@ import (
 
 // signatureOutput has what is signed about a version, and where the keys are.
 type signatureOutput struct {
-	Algorithm    string          `json:"algorithm"`
-	KeyID        string          `json:"keyId"` // of the provenance
-	KeysURL      string          `json:"keysUrl"`
+	Algorithm    string            `json:"algorithm"`
+	KeyID        string            `json:"keyId"` // of the provenance
+	KeysURL      string            `json:"keysUrl"`
 	Attestations []intoto.Envelope `json:"attestations"`
 }
 
