@@ -57,6 +57,8 @@ type GateSuite struct {
 	NoSkillAdjustedP *float64          `json:"no_skill_adjusted_p" doc:"The same in the family of adjusted_p"`
 	Interval         *[2]float64       `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
 	Results          []GateCase        `json:"results" nullable:"false" doc:"The cases that changed"`
+	Effort           *GateEffort       `json:"effort" doc:"Of the new version against the current one; null without a current version"`
+	NoSkillEffort    *GateEffort       `json:"no_skill_effort" doc:"Of the new version against no skill; null if that was not tried"`
 	Changes          []GateSuiteChange `json:"changed_since_last_gate" nullable:"false" doc:"How the suite was changed since the last gate of a version, oldest first"`
 }
 
@@ -73,6 +75,33 @@ type GateScore struct {
 func (s GateScore) Text() string {
 	return fmt.Sprintf("%.0f %%, was %.0f %% (%+.0f points, %+.0f to %+.0f)",
 		100*s.New, 100*s.Current, 100*s.Difference, 100*s.Interval[0], 100*s.Interval[1])
+}
+
+// A GateEffort has the ratios of what two arms took: geometric means over the cases that both
+// passed at least once.
+type GateEffort struct {
+	Cost     *EvalFigure `json:"cost_ratio" doc:"Null below 5 cases that both passed at least once, or if a price is unknown"`
+	Tokens   *EvalFigure `json:"tokens_ratio" doc:"Of all tokens; null if they were not counted"`
+	Turns    *EvalFigure `json:"turns_ratio" doc:"Null without an agent"`
+	Duration *EvalFigure `json:"duration_ratio" doc:"Null below 5 cases that both passed at least once"`
+}
+
+// Text formats the ratios that are known, e.g. "cost 0.40 (0.30 to 0.55), tokens 0.52 (0.41 to 0.66)".
+// It is "" if no model took part: the time of a check says nothing.
+func (e *GateEffort) Text() string {
+	if e == nil || e.Cost == nil && e.Tokens == nil && e.Turns == nil {
+		return ""
+	}
+	var all []string
+	for _, r := range []struct {
+		name string
+		of   *EvalFigure
+	}{{"cost", e.Cost}, {"tokens", e.Tokens}, {"turns", e.Turns}, {"time", e.Duration}} {
+		if r.of != nil {
+			all = append(all, fmt.Sprintf("%s %.2f (%.2f to %.2f)", r.name, r.of.Value, r.of.Interval[0], r.of.Interval[1]))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // A GateSuiteChange is an edit of a suite between two gates of an entry. It's shown with the

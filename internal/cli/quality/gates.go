@@ -172,6 +172,12 @@ func printGate(w io.Writer, g client.Gate, suites map[string]string) {
 		if suite.Score != nil {
 			fmt.Fprintf(w, "Score %s\n", suite.Score.Text())
 		}
+		if text := suite.Effort.Text(); text != "" {
+			fmt.Fprintf(w, "Effort, as a multiple of that of the current version: %s\n", text)
+		}
+		if text := suite.NoSkillEffort.Text(); text != "" {
+			fmt.Fprintf(w, "Effort, as a multiple of that of no skill: %s\n", text)
+		}
 		// A suite that changed between two gates may explain another verdict.
 		for _, change := range suite.Changes {
 			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(),

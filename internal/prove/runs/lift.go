@@ -39,6 +39,11 @@ func (r Report) Side() Side {
 	return sideOf(r.Results, r.Baseline.Arms()[0], false)
 }
 
+// Other returns the baseline's arm of a run that has one.
+func (r Report) Other() Side {
+	return sideOf(r.Results, r.Baseline.Arms()[0], true)
+}
+
 // Measured returns the reports of runs, in their order, without outputs, and of the evidence only
 // costs and turns: all that a comparison of runs needs.
 func (s *Service) Measured(ctx context.Context, orgID string, ids ...string) (_ []Report, err error) {

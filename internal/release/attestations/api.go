@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
@@ -30,7 +30,7 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 type listOutput struct {
-	Attestations []intoto.Envelope `json:"attestations" nullable:"false" doc:"DSSE envelopes with in-toto statements: the provenance, and then the newest first; at most 200"`
+	Attestations []dsse.Envelope `json:"attestations" nullable:"false" doc:"DSSE envelopes with in-toto statements: the provenance, and then the newest first; at most 200"`
 }
 
 // An entry of another organisation may be read where the registry shows it; see Service.Of.
@@ -42,16 +42,16 @@ func (s *Service) handleList(ctx context.Context, in registry.VersionPath) (list
 // A KeyOutput is a public key on the wire. Verifiers of other makes read it, so fields are only
 // ever added.
 type KeyOutput struct {
-	KeyID         string           `json:"keyid"`
-	Algorithm     string           `json:"algorithm"`
-	PEM           string           `json:"pem"`
-	JWK           intoto.JWK       `json:"jwk"`
-	Status        string           `json:"status"`
-	CreatedAt     time.Time        `json:"created_at"`
-	NotAfter      *time.Time       `json:"not_after"` // when another key took over
-	RevokedAt     *time.Time       `json:"revoked_at"`
-	RevokedReason string           `json:"revoked_reason,omitempty"`
-	EndorsedBy    *intoto.Envelope `json:"endorsed_by"` // in which the key before names this one
+	KeyID         string         `json:"keyid"`
+	Algorithm     string         `json:"algorithm"`
+	PEM           string         `json:"pem"`
+	JWK           dsse.JWK       `json:"jwk"`
+	Status        string         `json:"status"`
+	CreatedAt     time.Time      `json:"created_at"`
+	NotAfter      *time.Time     `json:"not_after"` // when another key took over
+	RevokedAt     *time.Time     `json:"revoked_at"`
+	RevokedReason string         `json:"revoked_reason,omitempty"`
+	EndorsedBy    *dsse.Envelope `json:"endorsed_by"` // in which the key before names this one
 }
 
 // KeysOutput is the file of public keys.
@@ -61,13 +61,13 @@ type KeysOutput struct {
 
 // NewKeyOutput is a key without its private half.
 func NewKeyOutput(k Key) (out KeyOutput, err error) {
-	public, err := intoto.ParsePublicKeys([]byte(k.PEM))
+	public, err := dsse.ParsePublicKeys([]byte(k.PEM))
 	if err != nil {
 		return out, err
 	}
 	jwk, err := public[0].JWK()
 	return KeyOutput{
-		KeyID: k.ID, Algorithm: intoto.Algorithm, PEM: k.PEM, JWK: jwk, Status: k.State(), CreatedAt: k.CreatedAt,
+		KeyID: k.ID, Algorithm: dsse.Algorithm, PEM: k.PEM, JWK: jwk, Status: k.State(), CreatedAt: k.CreatedAt,
 		NotAfter:  k.RetiredAt,
 		RevokedAt: k.RevokedAt, RevokedReason: k.Reason, EndorsedBy: k.Endorsement,
 	}, err

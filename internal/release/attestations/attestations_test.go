@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
@@ -41,9 +42,9 @@ func pathOf(entryID, version string) string {
 }
 
 // envelopes reads the attestations of a version.
-func envelopes(c *registrytest.Client, entryID, version string) []intoto.Envelope {
+func envelopes(c *registrytest.Client, entryID, version string) []dsse.Envelope {
 	c.T.Helper()
-	var out struct{ Attestations []intoto.Envelope }
+	var out struct{ Attestations []dsse.Envelope }
 	if err := json.Unmarshal(c.Get(pathOf(entryID, version)).Want(http.StatusOK).Body, &out); err != nil {
 		c.T.Fatalf("%v", err)
 	}
@@ -72,11 +73,11 @@ func keysOf(c *registrytest.Client) keyFile {
 }
 
 // trusted are the keys that are not revoked.
-func (f keyFile) trusted(t apptest.T) (keys []intoto.PublicKey) {
+func (f keyFile) trusted(t apptest.T) (keys []dsse.PublicKey) {
 	t.Helper()
 	for _, k := range f.Keys {
 		if k.RevokedAt == nil {
-			parsed, err := intoto.ParsePublicKeys([]byte(k.PEM))
+			parsed, err := dsse.ParsePublicKeys([]byte(k.PEM))
 			if err != nil || parsed[0].ID != k.KeyID {
 				t.Fatalf("key %s is %v, %v", k.KeyID, parsed, err)
 			}
@@ -86,7 +87,7 @@ func (f keyFile) trusted(t apptest.T) (keys []intoto.PublicKey) {
 	return keys
 }
 
-func read(t apptest.T, e intoto.Envelope, keys []intoto.PublicKey) intoto.Read {
+func read(t apptest.T, e dsse.Envelope, keys []dsse.PublicKey) intoto.Read {
 	t.Helper()
 	payload, _, err := e.Verify(intoto.PayloadType, keys)
 	if err != nil {
@@ -295,7 +296,7 @@ func TestRotate(t *testing.T) {
 			t.Fatalf("keys %+v", file)
 		}
 		// What the old key signed still verifies, and it vouches for the new one.
-		old, err := intoto.ParsePublicKeys([]byte(first.PEM))
+		old, err := dsse.ParsePublicKeys([]byte(first.PEM))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,13 +395,13 @@ func TestBackfill(t *testing.T) {
 		attach(w)
 		ada := w.Org("acme", access.Pro)
 		id := ada.EntryOf("pdf", 3)
-		want := [][]intoto.Envelope{envelopes(ada, id, "1"), envelopes(ada, id, "2"), envelopes(ada, id, "3")}
+		want := [][]dsse.Envelope{envelopes(ada, id, "1"), envelopes(ada, id, "2"), envelopes(ada, id, "3")}
 		w.Exec(`DELETE FROM attestations`)
 		w.Exec(`INSERT INTO attestation_backfill (after_id) VALUES ('')`)
 		w.Work()
 		for range 2 {
 			w.RunNow("attestations.backfill")
-			got := [][]intoto.Envelope{envelopes(ada, id, "1"), envelopes(ada, id, "2"), envelopes(ada, id, "3")}
+			got := [][]dsse.Envelope{envelopes(ada, id, "1"), envelopes(ada, id, "2"), envelopes(ada, id, "3")}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the statements of the backfill differ: %s", diff)
 			}

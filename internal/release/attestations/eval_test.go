@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
@@ -172,7 +173,7 @@ func TestGate(t *testing.T) {
 		}
 
 		// The backfill signs the same again.
-		want := [][]intoto.Envelope{envelopes(w.ada, w.entry, "1.1.0"), envelopes(w.ada, w.entry, "1.2.0")}
+		want := [][]dsse.Envelope{envelopes(w.ada, w.entry, "1.1.0"), envelopes(w.ada, w.entry, "1.2.0")}
 		w.Exec(`DELETE FROM attestations`)
 		w.Exec(`INSERT INTO attestation_backfill (after_id) VALUES ('')`)
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
@@ -182,7 +183,7 @@ func TestGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Settle()
-		signed := sorted([][]intoto.Envelope{envelopes(w.ada, w.entry, "1.1.0"), envelopes(w.ada, w.entry, "1.2.0")})
+		signed := sorted([][]dsse.Envelope{envelopes(w.ada, w.entry, "1.1.0"), envelopes(w.ada, w.entry, "1.2.0")})
 		before := sorted(want)
 		for text := range before {
 			// A gate that blocks early signs a run that is still under way; the backfill sees its end.
@@ -197,7 +198,7 @@ func TestGate(t *testing.T) {
 }
 
 // sorted makes the order of statements that were signed at once that of their text.
-func sorted(all [][]intoto.Envelope) map[string]bool {
+func sorted(all [][]dsse.Envelope) map[string]bool {
 	found := map[string]bool{}
 	for i, some := range all {
 		for _, e := range some {

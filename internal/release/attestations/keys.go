@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 )
 
 // A Key is one that signs or has signed. Only the active one has its private half:
@@ -20,7 +20,7 @@ type Key struct {
 	ID          string
 	PEM         string
 	Active      bool
-	Endorsement *intoto.Envelope // in which the key before names this one; nil for the first, and after a revocation
+	Endorsement *dsse.Envelope // in which the key before names this one; nil for the first, and after a revocation
 	CreatedAt   time.Time
 	RetiredAt   *time.Time // when another key took over
 	RevokedAt   *time.Time // what it signed is not to be trusted
@@ -66,16 +66,16 @@ func place(keyID string) seal.Place {
 // signingKey returns the active key. The first call makes it; of several replicas
 // that do so at the same time, all get the same one. addKey does nothing if another replica was
 // faster, hence the second read.
-func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (intoto.PrivateKey, error) {
+func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (dsse.PrivateKey, error) {
 	active, err := activeKey(ctx, tx, "")
 	if fault.Is(err, fault.NotFound) {
 		if _, err := s.addKey(ctx, tx, nil); err != nil {
-			return intoto.PrivateKey{}, err
+			return dsse.PrivateKey{}, err
 		}
 		active, err = activeKey(ctx, tx, "")
 	}
 	if err != nil {
-		return intoto.PrivateKey{}, err
+		return dsse.PrivateKey{}, err
 	}
 	return s.open(active)
 }
@@ -84,20 +84,20 @@ func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (intoto.PrivateK
 // rotated or resealed key is opened anew.
 type openedKey struct {
 	sealed []byte
-	key    intoto.PrivateKey
+	key    dsse.PrivateKey
 }
 
 // open opens a private key. The last one is kept: to open it takes as long as to sign,
 // and on SQLite others wait meanwhile.
-func (s *Service) open(k Key) (intoto.PrivateKey, error) {
+func (s *Service) open(k Key) (dsse.PrivateKey, error) {
 	if last := s.opened.Load(); last != nil && bytes.Equal(last.sealed, k.private) {
 		return last.key, nil
 	}
 	der, err := s.Seal.Open(k.private, place(k.ID))
 	if err != nil {
-		return intoto.PrivateKey{}, err
+		return dsse.PrivateKey{}, err
 	}
-	key, err := intoto.ParsePrivateKey(der)
+	key, err := dsse.ParsePrivateKey(der)
 	if err == nil {
 		s.opened.Store(&openedKey{k.private, key})
 	}
@@ -107,8 +107,8 @@ func (s *Service) open(k Key) (intoto.PrivateKey, error) {
 // addKey makes the active key, unless there is one. The key before endorses it, if
 // it is given. The private key exists in memory, and sealed in the database; it is never
 // written elsewhere.
-func (s *Service) addKey(ctx context.Context, tx *store.Tx, before *intoto.PrivateKey) (k Key, err error) {
-	fresh, err := intoto.Generate()
+func (s *Service) addKey(ctx context.Context, tx *store.Tx, before *dsse.PrivateKey) (k Key, err error) {
+	fresh, err := dsse.Generate()
 	if err != nil {
 		return k, err
 	}

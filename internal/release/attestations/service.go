@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
@@ -61,10 +62,10 @@ type attestation struct {
 }
 
 // envelope is the DSSE form in which clients get it.
-func (a attestation) envelope() intoto.Envelope {
-	return intoto.Envelope{
+func (a attestation) envelope() dsse.Envelope {
+	return dsse.Envelope{
 		PayloadType: intoto.PayloadType, Payload: base64.StdEncoding.EncodeToString(a.statement),
-		Signatures: []intoto.Signature{{KeyID: a.keyID, Sig: a.signature}},
+		Signatures: []dsse.Signature{{KeyID: a.keyID, Sig: a.signature}},
 	}
 }
 
@@ -96,7 +97,7 @@ func (s *Service) sign(ctx context.Context, tx *store.Tx, a attestation, st into
 // Of returns the attestations of a version that the organisation may see: its
 // provenance, and then the newest first. Others than the owner do not get those of
 // single runs: an organisation may try what it likes, and shows what led to a release.
-func (s *Service) Of(ctx context.Context, orgID, entryID, version string) ([]intoto.Envelope, error) {
+func (s *Service) Of(ctx context.Context, orgID, entryID, version string) ([]dsse.Envelope, error) {
 	e, v, err := s.Registry.Version(ctx, orgID, entryID, version)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (s *Service) Of(ctx context.Context, orgID, entryID, version string) ([]int
 
 // OfVersion is Of for a version that was found, for its own organisation or for
 // everybody.
-func (s *Service) OfVersion(ctx context.Context, v registry.Version, own bool) (_ []intoto.Envelope, err error) {
+func (s *Service) OfVersion(ctx context.Context, v registry.Version, own bool) (_ []dsse.Envelope, err error) {
 	defer fault.Wrap(&err, "attestations of version %s", v.ID)
 	kinds := []string{string(provenance), string(ofGate), string(ofOverride)}
 	if own {
@@ -114,7 +115,7 @@ func (s *Service) OfVersion(ctx context.Context, v registry.Version, own bool) (
 		kinds = append(kinds, string(ofRun))
 	}
 	all, err := attestationsOf(ctx, s.DB, v.ID, kinds)
-	envelopes := make([]intoto.Envelope, len(all))
+	envelopes := make([]dsse.Envelope, len(all))
 	for i, a := range all {
 		envelopes[i] = a.envelope()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
@@ -129,7 +130,7 @@ func signedByRevoked(ctx context.Context, q store.Querier, limit int) ([]attesta
 	return store.All(rows, err, scanAttestation)
 }
 
-func setSignature(ctx context.Context, tx *store.Tx, id string, s intoto.Signature) error {
+func setSignature(ctx context.Context, tx *store.Tx, id string, s dsse.Signature) error {
 	_, err := tx.Exec(ctx, `UPDATE attestations SET key_id = $2, signature = $3 WHERE id = $1`, id, s.KeyID, s.Sig)
 	return err
 }

@@ -179,6 +179,9 @@ func (s *Service) end(
 	ctx context.Context, g Gate, all []trialRun, verdict decision.Verdict, reason string, result Result,
 ) (bool, error) {
 	var err error
+	if err = s.addEfforts(ctx, g, all, result.Suites); err != nil {
+		return false, err
+	}
 	if result.Suites, err = s.addChanges(ctx, g, all, result.Suites); err != nil {
 		return false, err
 	}

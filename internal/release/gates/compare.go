@@ -344,6 +344,48 @@ func (c comparison) output(d decision.Decision, all []trialRun) []api.GateSuite 
 	return out
 }
 
+// addEfforts adds what the new version took on each suite, against the current one and no skill.
+func (s *Service) addEfforts(ctx context.Context, g Gate, all []trialRun, found []api.GateSuite) error {
+	ids := make([]string, len(all))
+	for i, r := range all {
+		ids[i] = r.runID
+	}
+	if len(found) == 0 || len(ids) == 0 {
+		return nil
+	}
+	reports, err := s.Runs.Measured(ctx, g.OrgID, ids...)
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		var fresh, current runs.Report
+		for k, r := range all {
+			// All cases are tried again after a screen of another day, and again is what counts.
+			if r.suiteID != found[i].SuiteID || r.step == confirm || fresh.ID != "" && r.arm == newArm && r.step == screen ||
+				current.ID != "" && r.arm == currentArm && r.step == screen {
+				continue
+			}
+			if r.arm == newArm {
+				fresh = reports[k]
+			} else {
+				current = reports[k]
+			}
+		}
+		if fresh.ID == "" {
+			continue
+		}
+		if current.ID != "" && runs.SameCases(fresh.Run, current.Run) {
+			e := api.GateEffort(runs.CompareEfforts(current.Side(), fresh.Side()))
+			found[i].Effort = &e
+		}
+		if fresh.Baseline == runs.NoSkill {
+			e := api.GateEffort(runs.CompareEfforts(fresh.Other(), fresh.Side()))
+			found[i].NoSkillEffort = &e
+		}
+	}
+	return nil
+}
+
 // outcomes counts the cases of the new version with a decided trial, and those that pass by
 // the majority of their trials, those of all attempts together (runs.Majority). An even split
 // passes, except where the case is that the skill must stay out of it.

@@ -76,6 +76,27 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// TestEffort: a gate says what the new version takes, as a multiple of the current one.
+func TestEffort(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.model.tokens = map[string]int64{"1.0.0": 200, "1.1.0": 50}
+		w.enforce()
+		w.Work()
+		gate := w.decided(w.push("1.1.0").Want(http.StatusAccepted).Text("gate", "id"))
+		suite := apptest.List(t, gate, "suites")[0]
+		effort, ok := suite["effort"].(object)
+		if !ok || suite["no_skill_effort"] != nil || effort["cost_ratio"] != nil || effort["turns_ratio"] != nil || effort["duration_ratio"] == nil {
+			t.Fatalf("the effort is %v, and against no skill %v; want no cost without a price and no turns without an agent",
+				suite["effort"], suite["no_skill_effort"])
+		}
+		if got := effort["tokens_ratio"].(object)["value"]; got != 0.25 {
+			t.Errorf("the ratio of tokens is %v, want 0.25", got)
+		}
+	})
+}
+
 // TestFlakyButEqual: a case that fails sometimes looks worse in the first step,
 // and the second clears it.
 func TestFlakyButEqual(t *testing.T) {

@@ -57,6 +57,7 @@ type model struct {
 	rejects  func(version, query string) bool // what the model refuses to answer; may be nil
 	calls    map[string]int                   // of version and query
 	hang     chan struct{}                    // if not nil, answers wait until it is closed
+	tokens   map[string]int64                 // that an answer about a version takes; 0 if they aren't reported
 }
 
 var versionOf = regexp.MustCompile(`Version (\S+) reads tables`)
@@ -84,7 +85,11 @@ func (m *model) respond(r judgetest.Request) judgetest.Reply {
 			answer["skill"] = "fresh"
 		}
 	}
-	return judgetest.JSON(answer)
+	reply := judgetest.JSON(answer)
+	if tokens := m.tokens[version]; tokens > 0 {
+		reply.Input, reply.Output = tokens, 0
+	}
+	return reply
 }
 
 // decide sets how queries are decided from now on.

@@ -1,6 +1,5 @@
-// Package intoto has the statements that this installation signs about versions: where
-// one comes from (SLSA provenance), and what evals showed. They are signed and verified
-// in DSSE envelopes with ECDSA P-256, as cosign does with its own keys. It owns no tables.
+// Package intoto has the statements that this installation signs about versions:
+// where one comes from (SLSA provenance), and what evals showed. It owns no tables.
 package intoto
 
 import (
@@ -9,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 )
 
 // The types of what is signed. They are part of what is signed, and must never change.
@@ -262,7 +263,7 @@ type Read struct {
 // Parse reads the payload of an envelope. What it does not know it refuses. A newer predicate
 // must not be taken for something that it isn't.
 func Parse(payload []byte) (r Read, err error) {
-	if err := Unmarshal(payload, &r.Statement); err != nil {
+	if err := dsse.Unmarshal(payload, &r.Statement); err != nil {
 		return r, fmt.Errorf("statement: %w", err)
 	}
 	if r.Type != StatementType {

@@ -73,6 +73,14 @@ func Markdown(w io.Writer, g api.Gate, link func(suiteID, caseID string) string)
 		if s.Score != nil {
 			fmt.Fprintf(&b, "\nScore: %s.\n", s.Score.Text())
 		}
+		for _, e := range []struct {
+			of      *api.GateEffort
+			against string
+		}{{s.Effort, "the current version"}, {s.NoSkillEffort, "no skill"}} {
+			if text := e.of.Text(); text != "" {
+				fmt.Fprintf(&b, "\nEffort, as a multiple of that of %s: %s.\n", e.against, text)
+			}
+		}
 		if len(s.Results) > 0 {
 			fmt.Fprintf(&b, "\n| Case | Before | Now | Again | p |\n|---|---|---|---|---|\n")
 		}

@@ -1,4 +1,4 @@
-package intoto_test
+package dsse_test
 
 import (
 	"crypto/ecdsa"
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 )
 
 const inToto = "application/vnd.in-toto+json"
@@ -20,20 +20,20 @@ const inToto = "application/vnd.in-toto+json"
 // TestPAE has the check value of the specification's encoding.
 func TestPAE(t *testing.T) {
 	t.Parallel()
-	got := intoto.PAE(inToto, []byte("{}"))
+	got := dsse.PAE(inToto, []byte("{}"))
 	sum := sha256.Sum256(got)
 	if string(got) != "DSSEv1 28 application/vnd.in-toto+json 2 {}" ||
 		hex.EncodeToString(sum[:]) != "4842cb1ba6fed6e460d8a0d56f6b64ccf1f1e11f7714a7f282080d5780251b63" {
 		t.Errorf("got %q", got)
 	}
-	if got := string(intoto.PAE("é", []byte("ü"))); got != "DSSEv1 2 é 2 ü" { // lengths are in bytes
+	if got := string(dsse.PAE("é", []byte("ü"))); got != "DSSEv1 2 é 2 ü" { // lengths are in bytes
 		t.Errorf("got %q", got)
 	}
 }
 
-func newKey(t *testing.T) (intoto.PrivateKey, intoto.PublicKey) {
+func newKey(t *testing.T) (dsse.PrivateKey, dsse.PublicKey) {
 	t.Helper()
-	key, err := intoto.Generate()
+	key, err := dsse.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err := intoto.ParsePrivateKey(der)
+	restored, err := dsse.ParsePrivateKey(der)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,32 +105,32 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := func(change func(e *intoto.Envelope)) intoto.Envelope {
+	changed := func(change func(e *dsse.Envelope)) dsse.Envelope {
 		e := good
-		e.Signatures = append([]intoto.Signature{}, good.Signatures...)
+		e.Signatures = append([]dsse.Signature{}, good.Signatures...)
 		change(&e)
 		return e
 	}
 	for name, c := range map[string]struct {
-		envelope intoto.Envelope
-		keys     []intoto.PublicKey
+		envelope dsse.Envelope
+		keys     []dsse.PublicKey
 		want     error
 	}{
-		"good":           {good, []intoto.PublicKey{other, public}, nil},
-		"no keys":        {good, nil, intoto.ErrKey},
-		"another key":    {good, []intoto.PublicKey{other}, intoto.ErrKey},
-		"a false key id": {changed(func(e *intoto.Envelope) { e.Signatures[0].KeyID = other.ID }), []intoto.PublicKey{other}, intoto.ErrSignature},
-		"no key id":      {changed(func(e *intoto.Envelope) { e.Signatures[0].KeyID = "" }), []intoto.PublicKey{public}, intoto.ErrKey},
-		"payload":        {changed(func(e *intoto.Envelope) { e.Payload = swapped.Payload }), []intoto.PublicKey{public}, intoto.ErrSignature},
-		"type":           {text, []intoto.PublicKey{public}, intoto.ErrType},
-		"type replaced":  {changed(func(e *intoto.Envelope) { e.PayloadType = "text/plain" }), []intoto.PublicKey{public}, intoto.ErrType},
-		"type forged":    {changed(func(e *intoto.Envelope) { *e = text; e.PayloadType = inToto }), []intoto.PublicKey{public}, intoto.ErrSignature},
-		"two signatures": {changed(func(e *intoto.Envelope) { e.Signatures = append(e.Signatures, e.Signatures[0]) }), []intoto.PublicKey{public}, intoto.ErrForm},
-		"no signature":   {changed(func(e *intoto.Envelope) { e.Signatures = nil }), []intoto.PublicKey{public}, intoto.ErrForm},
-		"base64":         {changed(func(e *intoto.Envelope) { e.Payload = "!" }), []intoto.PublicKey{public}, intoto.ErrForm},
-		"base64 of sig":  {changed(func(e *intoto.Envelope) { e.Signatures[0].Sig = "!" }), []intoto.PublicKey{public}, intoto.ErrForm},
-		"empty sig":      {changed(func(e *intoto.Envelope) { e.Signatures[0].Sig = "" }), []intoto.PublicKey{public}, intoto.ErrSignature},
-		"nothing at all": {intoto.Envelope{}, []intoto.PublicKey{public}, intoto.ErrType},
+		"good":           {good, []dsse.PublicKey{other, public}, nil},
+		"no keys":        {good, nil, dsse.ErrKey},
+		"another key":    {good, []dsse.PublicKey{other}, dsse.ErrKey},
+		"a false key id": {changed(func(e *dsse.Envelope) { e.Signatures[0].KeyID = other.ID }), []dsse.PublicKey{other}, dsse.ErrSignature},
+		"no key id":      {changed(func(e *dsse.Envelope) { e.Signatures[0].KeyID = "" }), []dsse.PublicKey{public}, dsse.ErrKey},
+		"payload":        {changed(func(e *dsse.Envelope) { e.Payload = swapped.Payload }), []dsse.PublicKey{public}, dsse.ErrSignature},
+		"type":           {text, []dsse.PublicKey{public}, dsse.ErrType},
+		"type replaced":  {changed(func(e *dsse.Envelope) { e.PayloadType = "text/plain" }), []dsse.PublicKey{public}, dsse.ErrType},
+		"type forged":    {changed(func(e *dsse.Envelope) { *e = text; e.PayloadType = inToto }), []dsse.PublicKey{public}, dsse.ErrSignature},
+		"two signatures": {changed(func(e *dsse.Envelope) { e.Signatures = append(e.Signatures, e.Signatures[0]) }), []dsse.PublicKey{public}, dsse.ErrForm},
+		"no signature":   {changed(func(e *dsse.Envelope) { e.Signatures = nil }), []dsse.PublicKey{public}, dsse.ErrForm},
+		"base64":         {changed(func(e *dsse.Envelope) { e.Payload = "!" }), []dsse.PublicKey{public}, dsse.ErrForm},
+		"base64 of sig":  {changed(func(e *dsse.Envelope) { e.Signatures[0].Sig = "!" }), []dsse.PublicKey{public}, dsse.ErrForm},
+		"empty sig":      {changed(func(e *dsse.Envelope) { e.Signatures[0].Sig = "" }), []dsse.PublicKey{public}, dsse.ErrSignature},
+		"nothing at all": {dsse.Envelope{}, []dsse.PublicKey{public}, dsse.ErrType},
 	} {
 		payload, by, err := c.envelope.Verify(inToto, c.keys)
 		if !errors.Is(err, c.want) || err == nil && (string(payload) != `{"a":1}` || by.ID != public.ID) {
@@ -146,13 +146,13 @@ func TestParsePublicKeys(t *testing.T) {
 	t.Parallel()
 	_, one := newKey(t)
 	_, two := newKey(t)
-	keys, err := intoto.ParsePublicKeys([]byte("# ours\n" + one.PEM + two.PEM))
+	keys, err := dsse.ParsePublicKeys([]byte("# ours\n" + one.PEM + two.PEM))
 	if err != nil || len(keys) != 2 || keys[0].ID != one.ID || keys[1].ID != two.ID {
 		t.Errorf("got %v, %v", keys, err)
 	}
 	const ed25519 = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
 	for _, bad := range []string{"", "x", ed25519, strings.Replace(one.PEM, "M", "A", 1)} {
-		if keys, err := intoto.ParsePublicKeys([]byte(bad)); err == nil {
+		if keys, err := dsse.ParsePublicKeys([]byte(bad)); err == nil {
 			t.Errorf("%q: %v", bad, keys)
 		}
 	}
@@ -166,7 +166,7 @@ func TestUnmarshal(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{`{}`, `{"a":{"b":1},"b":[{"b":1},{"b":2}],"c":"a"}`, `[]`, `"x"`, `{"a":"b","b":"a"}`} {
 		var into any
-		if err := intoto.Unmarshal([]byte(good), &into); err != nil {
+		if err := dsse.Unmarshal([]byte(good), &into); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestUnmarshal(t *testing.T) {
 		`{"a":1,"\u0061":2}`, strings.Repeat("[", 100_000),
 	} {
 		var into any
-		if err := intoto.Unmarshal([]byte(bad), &into); err == nil {
+		if err := dsse.Unmarshal([]byte(bad), &into); err == nil {
 			t.Errorf("%.40s is accepted as %v", bad, into)
 		}
 	}

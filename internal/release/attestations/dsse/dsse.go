@@ -1,4 +1,6 @@
-package intoto
+// Package dsse signs and verifies payloads in DSSE envelopes with ECDSA P-256, as
+// cosign does with its own keys. It owns no tables.
+package dsse
 
 import (
 	"bytes"
