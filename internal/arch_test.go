@@ -50,7 +50,7 @@ var floors = [][]wing{
 		"store", "jobs", "blob", "httpapi", "outbound", "seal", "trace", "metrics", "datadir", "invariants", "audit", "quota",
 		"events", "notify", "access",
 	}}},
-	{{"base", []string{"fault", "text", "stats", "pricing", "lru", "glob", "files", "fair", "spool"}}},
+	{{"base", []string{"fault", "text", "stats", "pricing", "lru", "glob", "fsync", "flock", "fair", "spool"}}},
 	{{"api", nil}}, // the types of the wire, which the public client has as well
 }
 

@@ -109,6 +109,16 @@ type ComparisonRecommendation struct {
 	CasesNeeded *int    `json:"cases_needed" doc:"How many cases would show it if the arms are equally good; set with none"`
 }
 
+// A RetirableSkill is one that a comparison recommends to do without.
+type RetirableSkill struct {
+	SkillID      *string  `json:"skill_id" format:"uuid" doc:"Null if no session had the skill"`
+	EntryID      string   `json:"entry_id" format:"uuid" doc:"Of the registry"`
+	Name         string   `json:"name" example:"meeting-minutes"`
+	ComparisonID string   `json:"comparison_id" format:"uuid" doc:"The newest one of the current version with no skill"`
+	CostUSDMonth *float64 `json:"cost_usd_month" doc:"What 30 days of listing and loading it cost, by the sessions of the window; null if their number or the price is unknown"`
+	Reason       string   `json:"reason" doc:"In a sentence"`
+}
+
 // A ComparisonEstimate is what a comparison would probably take.
 type ComparisonEstimate struct {
 	Trials  int      `json:"trials" doc:"To be made, without those that can be reused"`

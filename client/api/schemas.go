@@ -120,6 +120,8 @@ var schemas = map[string]string{
 	"NeededSkill":              "RequirementsNeededOutput",
 	"NewBundle":                "CommunitySubmitInputBody",
 	"NamedSuite":               "SourcesNamedSuite",
+	"GateEffort":               "GateEffort",
+	"RetirableSkill":           "RetirableSkill",
 	"NewComparison":            "NewComparison",
 	"NewCase":                  "SourcesCaseInputBody",
 	"NewDraftCases":            "SourcesDraftsInputBody",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
@@ -74,13 +75,13 @@ func startTampered(t *testing.T) *tampered {
 }
 
 // envelopes makes the proxy change the attestations of versions.
-func (s *tampered) envelopes(t *testing.T, change func(all []intoto.Envelope) []intoto.Envelope) {
+func (s *tampered) envelopes(t *testing.T, change func(all []dsse.Envelope) []dsse.Envelope) {
 	s.change = func(path string, body []byte) []byte {
 		if !strings.HasSuffix(path, "/attestations") {
 			return body
 		}
 		var list struct {
-			Attestations []intoto.Envelope `json:"attestations"`
+			Attestations []dsse.Envelope `json:"attestations"`
 		}
 		if err := json.Unmarshal(body, &list); err != nil {
 			t.Error(err)
@@ -94,10 +95,10 @@ func (s *tampered) envelopes(t *testing.T, change func(all []intoto.Envelope) []
 	}
 }
 
-func attestationsOf(t *testing.T, s service, entryID, version string) []intoto.Envelope {
+func attestationsOf(t *testing.T, s service, entryID, version string) []dsse.Envelope {
 	t.Helper()
 	var list struct {
-		Attestations []intoto.Envelope `json:"attestations"`
+		Attestations []dsse.Envelope `json:"attestations"`
 	}
 	raw := s.api(t).Get("/api/v1/registry/" + entryID + "/versions/" + version + "/attestations").Want(http.StatusOK).Body
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -234,47 +235,47 @@ func TestVerify(t *testing.T) {
 	t.Run("attestations", func(t *testing.T) {
 		id := entryNamed(t, m, "pdf")
 		before := attestationsOf(t, s.service, id, "1.0.0")
-		stranger, err := intoto.Generate()
+		stranger, err := dsse.Generate()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, c := range map[string]struct {
-			change func(all []intoto.Envelope) []intoto.Envelope
+			change func(all []dsse.Envelope) []dsse.Envelope
 			want   string
 		}{
-			"none":               {func([]intoto.Envelope) []intoto.Envelope { return []intoto.Envelope{} }, "unsigned"},
-			"of another version": {func([]intoto.Envelope) []intoto.Envelope { return before }, "other_subject unsigned"},
-			"one more, of another version": {func(all []intoto.Envelope) []intoto.Envelope {
+			"none":               {func([]dsse.Envelope) []dsse.Envelope { return []dsse.Envelope{} }, "unsigned"},
+			"of another version": {func([]dsse.Envelope) []dsse.Envelope { return before }, "other_subject unsigned"},
+			"one more, of another version": {func(all []dsse.Envelope) []dsse.Envelope {
 				return append(all, before...)
 			}, "other_subject"},
-			"swapped payload": {func(all []intoto.Envelope) []intoto.Envelope {
+			"swapped payload": {func(all []dsse.Envelope) []dsse.Envelope {
 				all[0].Payload = before[0].Payload
 				return all
 			}, "bad_signature unsigned"},
-			"swapped signature": {func(all []intoto.Envelope) []intoto.Envelope {
+			"swapped signature": {func(all []dsse.Envelope) []dsse.Envelope {
 				all[0].Signatures = before[0].Signatures
 				return all
 			}, "bad_signature unsigned"},
-			"another payload type": {func(all []intoto.Envelope) []intoto.Envelope {
+			"another payload type": {func(all []dsse.Envelope) []dsse.Envelope {
 				all[0].PayloadType = "text/plain"
 				return all
 			}, "malformed unsigned"},
-			"a stranger's key": {func(all []intoto.Envelope) []intoto.Envelope {
+			"a stranger's key": {func(all []dsse.Envelope) []dsse.Envelope {
 				payload, _ := base64.StdEncoding.DecodeString(all[0].Payload)
 				forged, err := stranger.Sign(intoto.PayloadType, payload)
 				if err != nil {
 					t.Error(err)
 				}
-				return []intoto.Envelope{forged}
+				return []dsse.Envelope{forged}
 			}, "unknown_key unsigned"},
-			"a stranger's signature": {func(all []intoto.Envelope) []intoto.Envelope {
+			"a stranger's signature": {func(all []dsse.Envelope) []dsse.Envelope {
 				payload, _ := base64.StdEncoding.DecodeString(all[0].Payload)
 				forged, err := stranger.Sign(intoto.PayloadType, payload)
 				if err != nil {
 					t.Error(err)
 				}
 				forged.Signatures[0].KeyID = all[0].Signatures[0].KeyID
-				return []intoto.Envelope{forged}
+				return []dsse.Envelope{forged}
 			}, "bad_signature unsigned"},
 		} {
 			s.envelopes(t, c.change)
@@ -334,7 +335,7 @@ func TestVerifyKeys(t *testing.T) {
 	m.verify(t, "unknown_key unsigned", "pdf@1.0.1", "--key", pem)
 
 	// A server that has another key, and none that vouches for it, is refused.
-	stranger, err := intoto.Generate()
+	stranger, err := dsse.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,12 +343,12 @@ func TestVerifyKeys(t *testing.T) {
 	s.change = func(path string, body []byte) []byte {
 		if strings.HasSuffix(path, "/attestations") {
 			var list struct {
-				Attestations []intoto.Envelope `json:"attestations"`
+				Attestations []dsse.Envelope `json:"attestations"`
 			}
 			_ = json.Unmarshal(body, &list)
 			payload, _ := base64.StdEncoding.DecodeString(list.Attestations[0].Payload)
 			forged, _ := stranger.Sign(intoto.PayloadType, payload)
-			list.Attestations = []intoto.Envelope{forged}
+			list.Attestations = []dsse.Envelope{forged}
 			body, _ = json.Marshal(list)
 		}
 		if strings.HasSuffix(path, "keys.json") {

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
@@ -42,7 +43,8 @@ type skillPage struct {
 	Target    string         // name of the skill that this one is merged into; "" if it is not
 	Into      string         // what was typed to merge it into
 	Improve   skillImprove
-	back      string // the version of Back
+	Lift      *comparisons.Finding // what the skill gives against none; nil if no comparison shows it
+	back      string               // the version of Back
 }
 
 const (
@@ -175,6 +177,13 @@ func (s *Service) addVersions(ctx context.Context, c access.Caller, view *skillP
 		return err
 	}
 	view.Current = current[view.ID]
+	found, err := comparisons.Findings(ctx, s.Comparisons.DB, c.OrgID, []string{entry.ID})
+	if err != nil {
+		return err
+	}
+	if f, ok := found[entry.ID]; ok {
+		view.Lift = &f
+	}
 	versions, quality, err := s.Registry.Versions(ctx, c.OrgID, entry.ID, skillVersionsShown)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // An archive writes the file. It streams: nothing is held but the current list of checksums.
@@ -159,5 +159,5 @@ func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, size int64
 		return Manifest{}, 0, err
 	}
 	// The new name must survive a crash as well.
-	return m, size, files.SyncDir(filepath.Dir(name))
+	return m, size, fsync.Dir(filepath.Dir(name))
 }

@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 	"github.com/whetstone-dev/whetstone/internal/base/spool"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
@@ -160,7 +160,7 @@ func (s *restorer) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 		return manifest, err
 	}
 	for dir := range s.dirs { // so that the directory entries of files survive a crash, too
-		if err := files.SyncRootDir(s.root, dir); err != nil {
+		if err := fsync.RootDir(s.root, dir); err != nil {
 			return manifest, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -101,6 +102,7 @@ type catalogueReport struct {
 			Skills  []string `json:"skills"`
 		} `json:"codex"`
 	} `json:"switch_off"`
+	Retire []api.RetirableSkill `json:"retire"`
 }
 
 // listingBudget is the space that an agent gives its list of skills, in the unit that
@@ -216,6 +218,12 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 			if o.Taken > 0 {
 				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", term.Plain(o.Skill), term.Plain(o.TakenBy), o.Taken, o.Of, o.From)
 			}
+		}
+	}
+	if len(r.Retire) > 0 {
+		fmt.Fprintln(w, "\nRETIRE\tCOST A MONTH\tWHY")
+		for _, k := range r.Retire {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", term.Plain(k.Name), term.Dollars(k.CostUSDMonth), term.Plain(k.Reason))
 		}
 	}
 	if r.SwitchOff.Skills > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
 // A checkCommand lints the skill in a folder, e.g. in a pre-commit hook. It runs the
@@ -91,7 +92,7 @@ func (c *checkCommand) print(p *term.Program, r lint.Report) error {
 		if filepath.IsLocal(c.Dir) {
 			base = filepath.ToSlash(c.Dir)
 		}
-		return p.PrintJSON(lint.NewSARIF(r, base))
+		return p.PrintJSON(sarif.New(r, base))
 	}
 	out := checkOutput{lint.Engine, r.Status(), r.Counts(), r}
 	return p.Print(out, func(w io.Writer) {

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
@@ -106,7 +107,7 @@ func (p pinnedKeys) save() error {
 // trustedKeys has the keys to verify with, and what the server publishes about them.
 type trustedKeys struct {
 	source  string
-	keys    []intoto.PublicKey   // revoked keys, too, so that they can be named
+	keys    []dsse.PublicKey     // revoked keys, too, so that they can be named
 	revoked map[string]string    // reasons by key id
 	retired map[string]time.Time // when a key stopped signing, by key id
 	server  string
@@ -121,7 +122,7 @@ func (c *verifyCommand) trust(ctx context.Context, p *term.Program, s *server.Se
 		if err != nil {
 			return t, fault.Invalid("key", "key: %s", err)
 		}
-		if t.keys, err = intoto.ParsePublicKeys(raw); err != nil {
+		if t.keys, err = dsse.ParsePublicKeys(raw); err != nil {
 			return t, fault.Invalid("key", "key: %s: %s", c.Key, err)
 		}
 		t.source = fromFile
@@ -157,10 +158,10 @@ func (c *verifyCommand) trust(ctx context.Context, p *term.Program, s *server.Se
 
 // parseKey parses a published key. Its id must be the hash of its bytes: otherwise a
 // file could pass off one key as another.
-func parseKey(k attestations.KeyOutput) (intoto.PublicKey, error) {
-	parsed, err := intoto.ParsePublicKeys([]byte(k.PEM))
+func parseKey(k attestations.KeyOutput) (dsse.PublicKey, error) {
+	parsed, err := dsse.ParsePublicKeys([]byte(k.PEM))
 	if err != nil || len(parsed) != 1 || parsed[0].ID != k.KeyID {
-		return intoto.PublicKey{}, fault.New(fault.BadGateway, "the file of keys has a key that is not valid: %.16s",
+		return dsse.PublicKey{}, fault.New(fault.BadGateway, "the file of keys has a key that is not valid: %.16s",
 			term.Plain(k.KeyID))
 	}
 	return parsed[0], nil
@@ -212,7 +213,7 @@ func (c *verifyCommand) usePins(p *term.Program, t *trustedKeys, published attes
 		if k.Revoked && t.revoked[k.KeyID] == "" {
 			t.revoked[k.KeyID] = "it was revoked before"
 		}
-		parsed, err := intoto.ParsePublicKeys([]byte(k.PEM))
+		parsed, err := dsse.ParsePublicKeys([]byte(k.PEM))
 		if err != nil || len(parsed) != 1 || parsed[0].ID != k.KeyID {
 			return fault.New(fault.Conflict, "the remembered key %.16s is not valid; remove it from %s", k.KeyID, pinsName)
 		}
@@ -266,16 +267,16 @@ func followRotation(known []pinnedKey, published attestations.KeysOutput, now ti
 			if _, err := parseKey(k); err != nil {
 				return known, err
 			}
-			var trusted []intoto.PublicKey
+			var trusted []dsse.PublicKey
 			for _, t := range known {
-				parsed, err := intoto.ParsePublicKeys([]byte(t.PEM))
+				parsed, err := dsse.ParsePublicKeys([]byte(t.PEM))
 				if err == nil && !t.Revoked {
 					trusted = append(trusted, parsed...)
 				}
 			}
 			payload, by, err := k.EndorsedBy.Verify(attestations.EndorsementType, trusted)
 			var endorsed attestations.Endorsed
-			if err != nil || intoto.Unmarshal(payload, &endorsed) != nil || endorsed.KeyID != k.KeyID || endorsed.PEM != k.PEM {
+			if err != nil || dsse.Unmarshal(payload, &endorsed) != nil || endorsed.KeyID != k.KeyID || endorsed.PEM != k.PEM {
 				continue
 			}
 			known = append(known, pinnedKey{KeyID: k.KeyID, PEM: k.PEM, Via: by.ID, FirstSeen: now})
@@ -311,7 +312,7 @@ func dropRevoked(known []pinnedKey, revoked map[string]string) []pinnedKey {
 // check verifies the signature of an envelope, and that it is about this version and
 // archive. What is wrong is returned as a problem and not as an error, so that all are
 // reported.
-func (t trustedKeys) check(e intoto.Envelope, of intoto.Version, sha256 string) (one checkedAttestation) {
+func (t trustedKeys) check(e dsse.Envelope, of intoto.Version, sha256 string) (one checkedAttestation) {
 	fail := func(kind, format string, args ...any) checkedAttestation {
 		one.Problem = &verifyProblem{kind, fmt.Sprintf(format, args...)}
 		return one
@@ -321,15 +322,15 @@ func (t trustedKeys) check(e intoto.Envelope, of intoto.Version, sha256 string) 
 	}
 	payload, by, err := e.Verify(intoto.PayloadType, t.keys)
 	// A revoked key is named as such even where its signature is valid.
-	if reason, ok := t.revoked[one.KeyID]; ok && !errors.Is(err, intoto.ErrForm) {
+	if reason, ok := t.revoked[one.KeyID]; ok && !errors.Is(err, dsse.ErrForm) {
 		return fail("revoked_key", "an attestation is signed with the key %.16s, which was revoked: %s", one.KeyID, reason)
 	}
 	switch {
-	case errors.Is(err, intoto.ErrKey):
+	case errors.Is(err, dsse.ErrKey):
 		return fail("unknown_key",
 			"an attestation is signed with the key %.16s, which is not trusted here; if the server's operator confirms "+
 				"this key, use --trust-keys, or --key FILE", one.KeyID)
-	case errors.Is(err, intoto.ErrSignature):
+	case errors.Is(err, dsse.ErrSignature):
 		return fail("bad_signature", "the signature of an attestation is wrong: it was changed, or forged")
 	case err != nil:
 		return fail("malformed", "an attestation cannot be read: %s", err)

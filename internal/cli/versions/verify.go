@@ -23,6 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
@@ -134,7 +135,7 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 		r.fail("archive", "the lock file names another archive than version %s has", of.Version)
 	}
 	var list struct {
-		Attestations []intoto.Envelope `json:"attestations"`
+		Attestations []dsse.Envelope `json:"attestations"`
 	}
 	path := "/api/v1/registry/" + url.PathEscape(t.entry.ID) + "/versions/" + url.PathEscape(of.Version) + "/attestations"
 	if err := s.Call(ctx, http.MethodGet, path, nil, &list); err != nil {

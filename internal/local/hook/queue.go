@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
@@ -128,9 +128,9 @@ func (q Queue) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		ok, err := files.TryLock(f)
+		ok, err := flock.Try(f)
 		if ok {
-			return func() { _ = files.Unlock(f) }, nil
+			return func() { _ = flock.Release(f) }, nil
 		}
 		if err == nil {
 			select {

@@ -8,7 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // ReplaceFile atomically and durably replaces a file: concurrent readers, and
@@ -45,7 +45,7 @@ func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) (
 		return err
 	}
 	// The rename itself must survive a crash, too.
-	return files.SyncRootDir(root, dir)
+	return fsync.RootDir(root, dir)
 }
 
 // fsyncTree calls fsync on all files and folders below root. Without it, a crash soon after a
@@ -56,7 +56,7 @@ func fsyncTree(root *os.Root) error {
 			return err
 		}
 		if d.IsDir() {
-			return files.SyncRootDir(root, name)
+			return fsync.RootDir(root, name)
 		}
 		f, err := root.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {

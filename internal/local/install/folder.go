@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 )
 
 // stateName is the folder of the journal, backups and temporary files. It is on
@@ -66,7 +66,7 @@ func Open(ctx context.Context, dir string, waiting func()) (_ *Folder, err error
 func (f *Folder) Close() error {
 	err := f.root.Close()
 	if f.lock != nil {
-		err = errors.Join(err, files.Unlock(f.lock))
+		err = errors.Join(err, flock.Release(f.lock))
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (f *Folder) acquireLock(ctx context.Context, waiting func()) (err error) {
 		return err
 	}
 	for tries := 0; ; tries++ {
-		ok, err := files.TryLock(f.lock)
+		ok, err := flock.Try(f.lock)
 		if ok || err != nil {
 			return err
 		}

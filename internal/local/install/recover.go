@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // recover rolls an interrupted installation back or forward, by its journal. The
@@ -115,5 +115,5 @@ func (f *Folder) undoMoves(j journal) error {
 	if err := f.root.Rename(oldDir, j.Name); err != nil {
 		return err
 	}
-	return files.SyncRootDir(f.root, ".")
+	return fsync.RootDir(f.root, ".")
 }

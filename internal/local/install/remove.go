@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // Remove deletes a skill and its record in the lock file. If it was edited, Remove
@@ -45,7 +45,7 @@ func (f *Folder) Remove(name string, force bool) (backup string, err error) {
 	}
 	f.onStep("lock file")
 	// Only then may the lock file forget it.
-	if err := errors.Join(files.SyncRootDir(f.root, stateName), files.SyncRootDir(f.root, ".")); err != nil {
+	if err := errors.Join(fsync.RootDir(f.root, stateName), fsync.RootDir(f.root, ".")); err != nil {
 		return "", err
 	}
 	skills := maps.Clone(f.skills)

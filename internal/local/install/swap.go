@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
@@ -236,7 +236,7 @@ func (f *Folder) swap(j journal) error {
 		return err
 	}
 	// The rename must be durable before the lock file names the new version.
-	if err := errors.Join(files.SyncRootDir(f.root, stateName), files.SyncRootDir(f.root, ".")); err != nil {
+	if err := errors.Join(fsync.RootDir(f.root, stateName), fsync.RootDir(f.root, ".")); err != nil {
 		return err
 	}
 	return f.finish(j)

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
@@ -102,7 +102,7 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return fault.Disk(err)
 	}
 	f.cache.remove(key)
-	return fault.Disk(files.SyncRootDir(dir, "."))
+	return fault.Disk(fsync.RootDir(dir, "."))
 }
 
 // newPart names a partial file, which RemoveParts spares until done is called.
@@ -158,7 +158,7 @@ func (f *Files) makeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return files.SyncRootDir(f.root, path.Dir(dir))
+	return fsync.RootDir(f.root, path.Dir(dir))
 }
 
 // Get implements Bucket.
@@ -234,7 +234,7 @@ func (f *Files) Delete(ctx context.Context, key string) (err error) {
 		return err
 	}
 	f.cache.remove(key)
-	return files.SyncRootDir(f.root, path.Dir(name))
+	return fsync.RootDir(f.root, path.Dir(name))
 }
 
 // List implements Bucket.

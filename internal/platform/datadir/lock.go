@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 )
 
 // lockFile is the name of the file in the data folder that `serve` holds an
@@ -76,7 +76,7 @@ func Acquire(ctx context.Context, dir string, exclusive bool) (Lock, error) {
 // waitForLock polls, since flock has no call with a timeout.
 func waitForLock(ctx context.Context, file *os.File, timeout time.Duration) (bool, error) {
 	for deadline := time.Now().Add(timeout); ; {
-		ok, err := files.TryLock(file)
+		ok, err := flock.Try(file)
 		if ok || err != nil || !time.Now().Before(deadline) {
 			return ok, err
 		}
@@ -105,7 +105,7 @@ func (l Lock) Describe(s Server) {
 func (l Lock) Release() {
 	if l.Held() {
 		_ = l.file.Truncate(0)
-		_ = files.Unlock(l.file)
+		_ = flock.Release(l.file)
 	}
 }
 
@@ -117,8 +117,8 @@ func Running(dir string) (Server, bool) {
 	if err != nil {
 		return Server{}, false
 	}
-	defer func() { _ = files.Unlock(file) }()
-	if ok, err := files.TryLock(file); ok || err != nil {
+	defer func() { _ = flock.Release(file) }()
+	if ok, err := flock.Try(file); ok || err != nil {
 		return Server{}, false
 	}
 	return readServer(path), true

@@ -86,7 +86,7 @@ func (n *schemaNames) name(t reflect.Type, hint string) string {
 // another one. The names are part of the API, since code generators make types
 // of them: they stay when the types move to another package.
 var schemaPrefixes = map[string]string{
-	"content": "evidence", "improve": "evals", "intoto": "dsse",
+	"content": "evidence", "improve": "evals",
 	"installations": "registry", "release": "registry", "runs": "evals", "suggestions": "sources", "suites": "evals",
 	"taskpkg": "evalsPackage",
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // FileName is the name of the file in the data folder that holds the key when
@@ -63,5 +63,5 @@ func MakeFile(path string) (err error) {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return files.SyncDir(filepath.Dir(path))
+	return fsync.Dir(filepath.Dir(path))
 }

@@ -3,6 +3,8 @@ package comparisons
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -30,6 +32,38 @@ func comparisonByID(ctx context.Context, q store.Querier, orgID, id, lock string
 	all := []Comparison{c}
 	err = addArms(ctx, q, all)
 	return all[0], err
+}
+
+// newestWithNone returns the newest comparison with no skill that has succeeded, by entry; nil means
+// all entries.
+func newestWithNone(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$3", entryIDs)
+	rows, err := q.Query(ctx, `
+		SELECT a.entry_id, MAX(c.id) FROM comparisons c
+			JOIN comparison_arms a ON a.comparison_id = c.id AND a.entry_id IS NOT NULL
+			JOIN comparison_arms n ON n.comparison_id = c.id AND n.subject = '{}'
+		WHERE c.org_id = $1 AND c.status = 'succeeded' AND ($2 OR a.entry_id`+in+`)
+		GROUP BY a.entry_id`, orgID, entryIDs == nil, list)
+	newest := map[string]string{}
+	return newest, store.Each(rows, err, func(row store.Row) error {
+		var entry, id string
+		err := row.Scan(&entry, &id)
+		newest[entry] = id
+		return err
+	})
+}
+
+// comparisonsByID returns comparisons of an organisation by id, without their arms: the result has
+// those with their figures.
+func comparisonsByID(ctx context.Context, q store.Querier, orgID string, of map[string]string) (map[string]Comparison, error) {
+	in, list := q.Dialect().In("$2", slices.Collect(maps.Values(of)))
+	rows, err := q.Query(ctx, `SELECT `+comparisonColumns+` FROM comparisons WHERE org_id = $1 AND id`+in, orgID, list)
+	all, err := store.All(rows, err, scanComparison)
+	byID := map[string]Comparison{}
+	for _, c := range all {
+		byID[c.ID] = c
+	}
+	return byID, err
 }
 
 // comparisonsBefore returns a page of comparisons, newest first: ids sort by time.

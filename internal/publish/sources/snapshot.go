@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
@@ -358,5 +359,5 @@ func (s *Service) SARIF(ctx context.Context, orgID, sourceID, snapshotID string)
 	if src.Repo != nil && src.Repo.SkillPath != "." {
 		folder = src.Repo.SkillPath
 	}
-	return json.Marshal(lint.NewSARIF(reports[0].Found, folder)) // a snapshot always has a report
+	return json.Marshal(sarif.New(reports[0].Found, folder)) // a snapshot always has a report
 }

@@ -6,15 +6,16 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
 // signatureOutput has what is signed about a version, and where the keys are.
 type signatureOutput struct {
-	Algorithm    string            `json:"algorithm"`
-	KeyID        string            `json:"keyId"` // of the provenance
-	KeysURL      string            `json:"keysUrl"`
-	Attestations []intoto.Envelope `json:"attestations"`
+	Algorithm    string          `json:"algorithm"`
+	KeyID        string          `json:"keyId"` // of the provenance
+	KeysURL      string          `json:"keysUrl"`
+	Attestations []dsse.Envelope `json:"attestations"`
 }
 
 // evidenceDetail is what the newest gate of a version decided and, for its own
@@ -40,7 +41,7 @@ func (s *Service) signed(ctx context.Context, ver registry.Version, own bool) (*
 	if err != nil || len(all) == 0 {
 		return nil, nil, err
 	}
-	out := &signatureOutput{Algorithm: intoto.Algorithm, KeysURL: s.PublicURL + attestations.KeysPath, Attestations: all}
+	out := &signatureOutput{Algorithm: dsse.Algorithm, KeysURL: s.PublicURL + attestations.KeysPath, Attestations: all}
 	var evidence *evidenceDetail
 	for _, envelope := range all {
 		// Envelopes are our own and valid; an error means that the database was

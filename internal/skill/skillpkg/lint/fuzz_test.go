@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
 // Whatever a file holds, checking it ends in a report of bounded size that
@@ -35,7 +35,7 @@ func FuzzCheck(f *testing.F) {
 				t.Errorf("bad finding %+v", finding)
 			}
 		}
-		if len(lint.NewSARIF(r, "").Runs[0].Results) != len(r.Findings) {
+		if len(sarif.New(r, "").Runs[0].Results) != len(r.Findings) {
 			t.Error("the log has another number of findings")
 		}
 	})

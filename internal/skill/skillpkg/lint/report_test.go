@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
 func TestStatus(t *testing.T) {
@@ -224,7 +225,7 @@ func TestNoSecretInReport(t *testing.T) {
 				if len(r.Findings) == 0 {
 					t.Error("nothing was found")
 				}
-				out, err := json.Marshal([]any{r, lint.NewSARIF(r, "")})
+				out, err := json.Marshal([]any{r, sarif.New(r, "")})
 				if err != nil {
 					t.Fatal(err)
 				}

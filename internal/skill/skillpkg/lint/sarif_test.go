@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -21,7 +21,7 @@ func TestSARIFGolden(t *testing.T) {
 		"evals/evals.json":    "",
 		"references/notes.md": "Token " + key("ghp_", 36) + "\n",
 	}).check(t)
-	got, err := json.MarshalIndent(lint.NewSARIF(r, "skills/pdf-tables"), "", "  ")
+	got, err := json.MarshalIndent(sarif.New(r, "skills/pdf-tables"), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestSARIFGolden(t *testing.T) {
 }
 
 func TestSARIFOfNothing(t *testing.T) {
-	got, err := json.Marshal(lint.NewSARIF(goodSkill().check(t), ""))
+	got, err := json.Marshal(sarif.New(goodSkill().check(t), ""))
 	if err != nil {
 		t.Fatal(err)
 	}

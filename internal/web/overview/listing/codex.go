@@ -23,7 +23,7 @@ func codex(skills []Skill, window int64) Listing {
 	if absolute.complete() {
 		return absolute
 	}
-	table := tokensOf(len("### Skill roots\n") + len("- `r0` = `"+codexRoot+"`\n"))
+	table := TokensOfBytes(len("### Skill roots\n") + len("- `r0` = `"+codexRoot+"`\n"))
 	aliased := codexListing(skills, limit, "r0", table)
 	if aliased.betterThan(absolute) {
 		aliased.Needed = absolute.Needed
@@ -148,7 +148,7 @@ func share(skills []Skill, texts []string, lines []Line, left int64) []int {
 				if bytes == 0 {
 					return 0
 				}
-				return tokensOf(len(lines[i].Shown)+1+bytes) - lines[i].Cost
+				return TokensOfBytes(len(lines[i].Shown)+1+bytes) - lines[i].Cost
 			}
 			if delta := extra(next) - extra(kept[i]); delta <= left {
 				kept[i], left, changed = next, left-delta, true

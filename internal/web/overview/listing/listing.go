@@ -111,9 +111,10 @@ type Listing struct {
 const bytesPerToken = 4
 
 // TokensOf estimates the tokens of a text.
-func TokensOf(s string) int64 { return tokensOf(len(s)) }
+func TokensOf(s string) int64 { return TokensOfBytes(len(s)) }
 
-func tokensOf(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
+// TokensOfBytes estimates the tokens of a text of so many bytes.
+func TokensOfBytes(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
 
 // Of returns the listing of an agent whose model has a context window of so many
 // tokens.

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
@@ -187,6 +188,8 @@ type reportOutput struct {
 	Overlaps    []overlapOutput    `json:"overlaps" nullable:"false" doc:"The most frequent pairs; at most 50 of each kind"`
 	Routing     routingOutput      `json:"routing"`
 	SwitchOff   switchOffOutput    `json:"switch_off"`
+
+	Retire []api.RetirableSkill `json:"retire" nullable:"false" doc:"Skills that their newest comparison found to give nothing, the dearest first"`
 }
 
 // handleReport returns the report. The report is computed for each request: it rests
@@ -225,6 +228,7 @@ func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportO
 			Settings: settingsOutput{SkillOverrides: r.Switch.Overrides}, Plugins: mapped(r.Switch.Plugins, same),
 			Codex: policyOutput{Path: PolicyPath, Content: PolicyFile, Skills: mapped(r.Switch.Implicit, same)},
 		},
+		Retire: r.Retire,
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ package report
 import (
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
@@ -49,6 +50,7 @@ type Report struct {
 	Routing  Routing
 	Suites   []Suite // that Routing has requests of, the newest run first
 	Switch   SwitchOff
+	Retire   []api.RetirableSkill // the dearest first
 }
 
 // A Catalogue is the budget of a listing.
@@ -111,6 +113,7 @@ type Skill struct {
 	Reason string             // of an Action
 
 	explicit bool // every use named it
+	bytes    *int // of SKILL.md; nil if it is not known
 }
 
 // Totals are sums over the skills of a report.

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
@@ -54,6 +56,11 @@ func (s *Service) Of(ctx context.Context, orgID string, o Options) (r Report, er
 	r.judge(since)
 	r.price(standing)
 	r.switchOff(texts)
+	found, err := comparisons.Findings(ctx, s.DB, orgID, nil)
+	if err != nil {
+		return r, err
+	}
+	r.retire(found, standing)
 	if err := s.readTests(ctx, orgID, &r, since); err != nil {
 		return r, err
 	}
@@ -83,7 +90,7 @@ func (s *Service) readSkills(ctx context.Context, orgID string, r *Report) (text
 		}
 		r.Skills = append(r.Skills, Skill{
 			EntryID: e.id, SkillID: e.skillID, Name: e.name, Version: e.version, InRegistry: true, CreatedAt: e.createdAt,
-			OwnPolicy: e.ownPolicy,
+			OwnPolicy: e.ownPolicy, bytes: e.bytes,
 		})
 		texts = append(texts, e.text(r.Agent))
 		return nil
@@ -274,6 +281,44 @@ func (r *Report) price(standing costs.Standing) {
 	if r.Sessions != nil {
 		r.Totals.InWindow = standing.PerSession(r.Totals.Tokens * *r.Sessions)
 	}
+}
+
+// daysOfMonth is how many days the money of a month is for.
+const daysOfMonth = 30
+
+// retire collects the skills whose current version a comparison found to give nothing, with what
+// they cost: the listing, and SKILL.md in the sessions that used the skill, as if these had loaded
+// it at their beginning.
+func (r *Report) retire(found map[string]comparisons.Finding, standing costs.Standing) {
+	r.Retire = []api.RetirableSkill{}
+	for _, k := range r.Skills {
+		f, ok := found[k.EntryID]
+		if !ok || !f.Retire || f.Version != k.Version {
+			continue
+		}
+		one := api.RetirableSkill{
+			SkillID: orNull(k.SkillID), EntryID: k.EntryID, Name: k.Name, ComparisonID: f.ComparisonID, Reason: f.Reason,
+		}
+		if k.TokensInWindow != nil && k.UsedSessions != nil && k.bytes != nil {
+			tokens := *k.TokensInWindow + listing.TokensOfBytes(*k.bytes)**k.UsedSessions
+			if month := standing.PerSession(tokens); month != nil {
+				*month *= daysOfMonth / float64(r.Days)
+				one.CostUSDMonth = month
+			}
+		}
+		r.Retire = append(r.Retire, one)
+	}
+	slices.SortStableFunc(r.Retire, func(a, b api.RetirableSkill) int {
+		return cmp.Compare(dollarsOf(b), dollarsOf(a))
+	})
+}
+
+// dollarsOf sorts an unknown cost last.
+func dollarsOf(k api.RetirableSkill) float64 {
+	if k.CostUSDMonth == nil {
+		return -1
+	}
+	return *k.CostUSDMonth
 }
 
 // switchOff collects the skills with an action, and computes the listing without

@@ -19,6 +19,7 @@ type entry struct {
 	id, skillID, name, version, description string
 	createdAt                               time.Time
 	head                                    []byte
+	bytes                                   *int // of the whole SKILL.md; nil if it is too long to be kept
 	ownPolicy                               bool
 }
 
@@ -32,12 +33,12 @@ func eachEntry(ctx context.Context, q store.Querier, orgID string, limit int, fn
 	rows, err := q.Query(ctx, `
 		SELECT e.id, COALESCE(e.skill_id, ''), e.name, e.current_version, COALESCE(NULLIF(v.description, ''),
 			e.description), e.created_at,
-			substr(v.skill_md, 1, $3), v.file_paths LIKE '%"agents/openai.yaml"%'
+			substr(v.skill_md, 1, $3), length(v.skill_md), v.file_paths LIKE '%"agents/openai.yaml"%'
 		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE e.org_id = $1 AND e.entry_type = 'skill' ORDER BY e.name LIMIT $2`, orgID, limit, headSize)
 	return store.Each(rows, err, func(row store.Row) error {
 		var e entry
-		err := row.Scan(&e.id, &e.skillID, &e.name, &e.version, &e.description, store.Time(&e.createdAt), &e.head, &e.ownPolicy)
+		err := row.Scan(&e.id, &e.skillID, &e.name, &e.version, &e.description, store.Time(&e.createdAt), &e.head, &e.bytes, &e.ownPolicy)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,5 @@
-package lint
+// Package sarif writes reports of the linter in the format SARIF 2.1.0.
+package sarif
 
 import (
 	"cmp"
@@ -8,11 +9,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// SARIF is a report in the format SARIF 2.1.0, which code hosts and editors
+// A Log is a report in the format SARIF 2.1.0, which code hosts and editors
 // read. It is encoded as JSON.
-type SARIF struct {
+type Log struct {
 	Schema  string    `json:"$schema"`
 	Version string    `json:"version"`
 	Runs    []toolRun `json:"runs"`
@@ -96,12 +99,12 @@ const (
 	skillFile = "SKILL.md"
 )
 
-// NewSARIF returns a report as a SARIF log. The folder is the skill's in its
+// New returns a report as a SARIF log. The folder is the skill's in its
 // repository, or "" for the root: paths in the log begin with it.
-func NewSARIF(r Report, folder string) SARIF {
+func New(r lint.Report, folder string) Log {
 	run := toolRun{
 		Tool: tool{driver{
-			Name: EngineName, SemanticVersion: EngineVersion, InformationURI: home, Rules: ruleEntries(r),
+			Name: lint.EngineName, SemanticVersion: lint.EngineVersion, InformationURI: home, Rules: ruleEntries(r),
 		}},
 		ColumnKind: "unicodeCodePoints",
 		Results:    []result{},
@@ -116,17 +119,17 @@ func NewSARIF(r Report, folder string) SARIF {
 			Fingerprints: map[string]string{"whetstone/v1": hex.EncodeToString(fingerprint[:])},
 		})
 	}
-	return SARIF{Schema: schema, Version: "2.1.0", Runs: []toolRun{run}}
+	return Log{Schema: schema, Version: "2.1.0", Runs: []toolRun{run}}
 }
 
 // ruleEntries lists the rules that the report names, in their usual order.
-func ruleEntries(r Report) []ruleEntry {
+func ruleEntries(r lint.Report) []ruleEntry {
 	broken := map[string]bool{}
 	for _, f := range r.Findings {
 		broken[f.Code] = true
 	}
 	rules := []ruleEntry{}
-	for _, rule := range Rules() {
+	for _, rule := range lint.Rules() {
 		if broken[rule.Code] {
 			rules = append(rules, ruleEntry{
 				ID: rule.Code, ShortDescription: message{rule.Title}, Help: message{rule.Help},
@@ -138,14 +141,14 @@ func ruleEntries(r Report) []ruleEntry {
 	return rules
 }
 
-func level(s Severity) string {
-	if s == Info {
+func level(s lint.Severity) string {
+	if s == lint.Info {
 		return "note"
 	}
 	return string(s)
 }
 
-func locate(f Finding, folder string) location {
+func locate(f lint.Finding, folder string) location {
 	name := f.Path
 	if name == "" {
 		name = skillFile

@@ -1,4 +1,4 @@
-package files
+package flock
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ const (
 	lockViolation = syscall.Errno(33)
 )
 
-// TryLock locks the file exclusively for this process, until Unlock or the process ends,
-// however it ends. It does not wait: it reports false if another process has the lock.
-func TryLock(f *os.File) (bool, error) {
+// Try locks the file exclusively for this process, until Release or the
+// process ends. It does not wait: it reports false if another process has the lock.
+func Try(f *os.File) (bool, error) {
 	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 	var where syscall.Overlapped
 	ok, _, err := lock.Call(f.Fd(), exclusive|failImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&where)))
@@ -29,5 +29,5 @@ func TryLock(f *os.File) (bool, error) {
 	return false, err
 }
 
-// Unlock closes the file, which unlocks it.
-func Unlock(f *os.File) error { return f.Close() }
+// Release closes the file, which unlocks it.
+func Release(f *os.File) error { return f.Close() }

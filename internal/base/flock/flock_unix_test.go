@@ -1,6 +1,6 @@
 //go:build unix
 
-package files_test
+package flock_test
 
 import (
 	"os"
@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/base/files"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 )
 
-// TestUnlock releases a lock whose descriptor another process has a copy of, as a child
+// TestRelease releases a lock whose descriptor another process has a copy of, as a child
 // has between fork and exec.
-func TestUnlock(t *testing.T) {
+func TestRelease(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
@@ -25,7 +25,7 @@ func TestUnlock(t *testing.T) {
 	}
 	try := func(f *os.File, want bool) {
 		t.Helper()
-		if ok, err := files.TryLock(f); ok != want || err != nil {
+		if ok, err := flock.Try(f); ok != want || err != nil {
 			t.Fatalf("locked %t, %v, want %t", ok, err, want)
 		}
 	}
@@ -37,11 +37,11 @@ func TestUnlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(child)
-	if err := files.Unlock(first); err != nil {
+	if err := flock.Release(first); err != nil {
 		t.Fatal(err)
 	}
 	try(second, true)
-	if err := files.Unlock(second); err != nil {
+	if err := flock.Release(second); err != nil {
 		t.Fatal(err)
 	}
 }
