@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
 // chromium is one real browser for all tests.
@@ -275,7 +277,7 @@ func (b *tab) checkLooks(name string) {
 // for scripts that a foreign text has started.
 func (b *tab) checkPage(name string) {
 	b.t.Helper()
-	for _, problem := range run(b, chromedp.Evaluate[[]string](audit)) {
+	for _, problem := range run(b, chromedp.Evaluate[[]string]("("+audit+")("+servertest.Contrast+")")) {
 		b.t.Errorf("%s: %s", name, problem)
 	}
 	if shots := os.Getenv("WHETSTONE_SHOTS"); shots != "" {

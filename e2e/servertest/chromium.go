@@ -2,12 +2,18 @@ package servertest
 
 import (
 	"context"
+	_ "embed"
 	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
+
+// Contrast is a JavaScript function of an element, see contrast.js.
+//
+//go:embed contrast.js
+var Contrast string
 
 // StartChromium starts a real browser until the end of the test. It is not there on
 // every machine: without it the test is skipped, or fails with WHETSTONE_REQUIRE=all.

@@ -1,38 +1,17 @@
 // Lists what is wrong with a page for its readers: text without contrast
 // (WCAG AA), fields and buttons without a name, headings that skip a level, a
-// page wider than its window, a foreign text that runs, or could.
-(() => {
+// page wider than its window, a foreign text that runs, or could. Its argument says how
+// the contrast of an element is less than it should be.
+(contrast) => {
   const problems = [];
   const name = (e) => `<${e.tagName.toLowerCase()} class="${e.getAttribute("class") || ""}"> ${(e.textContent || "").trim().slice(0, 40)}`;
   const shown = (e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !e.closest(".sr, .skip");
 
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 1;
-  const pixel = canvas.getContext("2d", { willReadFrequently: true });
-  const paint = (colours) => {
-    pixel.clearRect(0, 0, 1, 1);
-    for (const c of colours) { pixel.fillStyle = c; pixel.fillRect(0, 0, 1, 1); }
-    return [...pixel.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const luminance = (rgb) => {
-    const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const contrast = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
-  const grounds = (e) => {
-    const all = [];
-    for (; e; e = e.parentElement) all.unshift(getComputedStyle(e).backgroundColor);
-    return ["white", ...all];
-  };
   for (const e of document.body.querySelectorAll("*")) {
     const says = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim());
     if (!says || !shown(e) || e.closest("[aria-hidden=true], :disabled")) continue;
-    const style = getComputedStyle(e);
-    const ground = grounds(e);
-    const colour = e.closest("svg") ? style.fill : style.color;
-    const large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700;
-    const ratio = contrast(paint(ground), paint([...ground, colour]));
-    if (ratio < (large ? 3 : 4.5)) problems.push(`contrast ${ratio.toFixed(2)}: ${name(e)}`);
+    const lacking = contrast(e);
+    if (lacking) problems.push(`${lacking}: ${name(e)}`);
   }
 
   for (const e of document.querySelectorAll("input:not([type=hidden]), select, textarea")) {
@@ -59,4 +38,4 @@
   }
   for (const e of document.querySelectorAll("script:not([src]), iframe, object, embed, base, main link, main style, main img")) problems.push(`foreign element: ${name(e)}`);
   return problems;
-})()
+}
