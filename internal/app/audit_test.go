@@ -190,6 +190,15 @@ func changes(hook string) []change {
 			route: "PUT /api/v1/registry/{id}/owners", path: "/api/v1/registry/{entry}/owners", action: "teams.owners.set",
 			body: object{"teams": []string{"{team}"}},
 		},
+		{
+			route: "POST /api/v1/sets", path: "/api/v1/sets", action: "sets.set.create", keeps: "set", at: []string{"set", "id"},
+			body: object{"name": "docs-team", "entries": []object{{"entry_id": "{entry}"}}},
+		},
+		{
+			route: "PUT /api/v1/sets/{id}", path: "/api/v1/sets/{set}", action: "sets.set.change",
+			body: object{"name": "docs-team", "teams": []string{"{team}"}},
+		},
+		{route: "DELETE /api/v1/sets/{id}", path: "/api/v1/sets/{set}", action: "sets.set.delete"},
 		{route: "DELETE /api/v1/teams/{id}", path: "/api/v1/teams/{team}", action: "teams.team.delete"},
 		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
 		{route: "POST /api/v1/registry/{id}/rollback/undo", path: "/api/v1/registry/{entry}/rollback/undo", action: "registry.rollback.undo", body: object{}},

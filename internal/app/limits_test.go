@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/deliver/sets"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
@@ -30,6 +31,11 @@ func TestSchemaLimits(t *testing.T) {
 		{"/api/v1/repohost/connections", "tag_pattern", "description", fmt.Sprintf("Glob of the tags that are published (default: %q)", connection.TagPattern)},
 		{"/api/v1/eval-suites", "name", "maxLength", float64(suites.MaxName)},
 		{"/api/v1/eval-suites/{id}/runs", "trials", "maximum", float64(runs.MaxTrials)},
+		{"/api/v1/sets", "name", "maxLength", float64(sets.MaxName)},
+		{"/api/v1/sets", "description", "maxLength", float64(sets.MaxDescription)},
+		{"/api/v1/sets", "entries", "maxItems", float64(sets.MaxEntries)},
+		{"/api/v1/sets", "teams", "maxItems", float64(sets.MaxTeams)},
+		{"/api/v1/sets", "repositories", "maxItems", float64(sets.MaxRepositories)},
 		{"/api/v1/comparisons", "trials", "maximum", float64(runs.MaxTrials)},
 		{"/api/v1/comparisons", "arms", "maxItems", float64(comparisons.MaxArms)},
 		{"/api/v1/comparisons", "arms", "minItems", float64(comparisons.MinArms)},

@@ -30,6 +30,7 @@ var servedWhenFull = []string{
 	"DELETE /api/v1/registry/{}", "DELETE /api/v1/repohost/connections/{}",
 	"DELETE /api/v1/scim-tokens/{}",
 	"DELETE /api/v1/service-accounts/{}",
+	"DELETE /api/v1/sets/{}",
 	"DELETE /api/v1/teams/{}", "DELETE /api/v1/teams/{}/members/{}",
 	"DELETE /api/v1/trusted-publishers/{}",
 	"POST /account/sessions/{}/end", "POST /alerts/{}/delete",

@@ -172,6 +172,12 @@ var contractRoutes = map[string]gate{
 	"PUT /api/v1/teams/{id}/members":              admin,
 	"PUT /api/v1/teams/{id}/members/{user_id}":    admin,
 	"DELETE /api/v1/teams/{id}/members/{user_id}": admin,
+	"GET /api/v1/sets":                            read,
+	"POST /api/v1/sets":                           write,
+	"GET /api/v1/sets/{id}":                       read,
+	"PUT /api/v1/sets/{id}":                       admin,
+	"DELETE /api/v1/sets/{id}":                    admin,
+	"GET /api/v1/sets/{id}/coverage":              team,
 	"GET /api/v1/registry/{id}/owners":            read,
 	"PUT /api/v1/registry/{id}/owners":            admin,
 

@@ -55,6 +55,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "key-policy", Description: "The policy for new API keys."},
 	{Name: "keys", Description: "API keys of the organisation."},
 	{Name: "catalog-tokens", Description: "Tokens that open the organisation's catalogs, and nothing else."},
+	{Name: "sets", Description: "Which skills teams and projects should have, and who has them."},
 	{Name: "logs", Description: "OTLP logs of agents."},
 	{Name: "me", Description: "The holder of the key, and their data."},
 	{Name: "members", Description: "People and machines of the organisation, and their roles."},

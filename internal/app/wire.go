@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/mcpserver"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
+	"github.com/whetstone-dev/whetstone/internal/deliver/sets"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
@@ -93,6 +94,7 @@ type parts struct {
 	checks        *checks.Service
 	incidents     *incidents.Service
 	installations *installations.Service
+	sets          *sets.Service
 	telemetry     *telemetry.Service
 	alerts        *alerts.Service
 	repohost      *repohost.Service
@@ -165,6 +167,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
 	p.report = &report.Service{DB: db, Costs: p.costs}
+	p.sets = &sets.Service{DB: db, Teams: p.teams, Installations: p.installations, Listings: p.report}
 	reasons := grades.Reasons{DB: db, Seal: a.keyring, Log: log("grades")}
 	p.evidence = &content.Service{
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Quotations: reasons, Retention: time.Duration(c.RetentionPrompts),
@@ -296,7 +299,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 
 	p.alerts.OnRolledBack, p.gates.OnGateChanged = p.incidents, versions
-	p.registry.OnEntryDeleted = entryWatchers{p.installations, p.checks, p.gates}
+	p.registry.OnEntryDeleted = entryWatchers{p.installations, p.sets, p.checks, p.gates}
 	p.registry.OnPush, p.registry.OnVersion = admission{p.publishers, p.gates}, p.attestations
 	p.repohost.OnReport, p.repohost.OnVersionRerun, p.repohost.OnRerun = p.checks, p.checks, p.checks
 	p.repohost.OnPull, p.repohost.OnReviews = pullWatchers{p.checks, p.apply}, p.hostReviews
@@ -327,7 +330,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.accounts, &keyrules.Service{DB: db},
 		auth.API{Service: on.auth},
 		p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release,
-		p.installations, p.catalog, p.tokens,
+		p.installations, p.sets, p.catalog, p.tokens,
 		p.privacy,
 		p.clawhub, p.mcp,
 		p.resolve,

@@ -164,6 +164,11 @@ var auditAreas = []auditArea{
 		{"sources.review.set", "reviewed a suggestion of"},
 		{"sources.review.clear", "undid the review of a suggestion of"},
 	}},
+	{"sets.", "sets of skills", []auditWords{
+		{"sets.set.create", "made the set"},
+		{"sets.set.change", "changed the set"},
+		{"sets.set.delete", "deleted the set"},
+	}},
 	{"evals.", "suites and runs", []auditWords{
 		{"evals.suite.create", "created the suite"},
 		{"evals.suite.change", "changed the suite"},

@@ -68,6 +68,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.Things["event_delivery"] = o.good("POST /api/v1/event-webhooks/{}/test", "delivery.id")
 	o.Things["member"], o.Things["invitation"] = o.Make("member"), o.Make("invitation")
 	o.Things["team"] = o.Make("team")
+	o.Things["set"] = o.Make("set")
 	o.Things["scim_token"] = o.Make("scim_token")
 	o.addProvider()
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
@@ -144,6 +145,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/event-webhooks", "id")
 	case "team":
 		return o.good("POST /api/v1/teams", "team.id")
+	case "set":
+		return o.good("POST /api/v1/sets", "set.id")
 	case "service_account":
 		return o.good("POST /api/v1/service-accounts", "service_account.id")
 	case "invitation":

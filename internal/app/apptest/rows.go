@@ -48,10 +48,17 @@ func Rows() map[string]Row {
 		// A test is no event that could be sent again.
 		"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": {Path: "<event_webhook> <event_delivery>", Status: 409},
 
-		"GET /api/v1/keys":            {Query: "service_account_id=<service_account>", Others: map[string]int{"service_account": 200}},
-		"POST /api/v1/keys":           {Body: `{"name":"<text>","service_account_id":"<service_account>"}`, Others: map[string]int{"service_account": 400}},
-		"PATCH /api/v1/keys/{}":       {Path: "<key>", Body: `{"name":"<text>"}`},
-		"DELETE /api/v1/keys/{}":      {Path: "<key>", Spends: "key"},
+		"GET /api/v1/keys":             {Query: "service_account_id=<service_account>", Others: map[string]int{"service_account": 200}},
+		"POST /api/v1/keys":            {Body: `{"name":"<text>","service_account_id":"<service_account>"}`, Others: map[string]int{"service_account": 400}},
+		"PATCH /api/v1/keys/{}":        {Path: "<key>", Body: `{"name":"<text>"}`},
+		"DELETE /api/v1/keys/{}":       {Path: "<key>", Spends: "key"},
+		"GET /api/v1/sets":             {Query: "repository=<text>/docs"},
+		"POST /api/v1/sets":            {Body: `{"name":"set-<new>","description":"<text>","entries":[{"entry_id":"<entry>"}],"teams":["<team>"],"repositories":["<text>/docs"]}`, Others: map[string]int{"entry": 400, "team": 400}},
+		"GET /api/v1/sets/{}":          {Path: "<set>"},
+		"PUT /api/v1/sets/{}":          {Path: "<set>", Body: `{"name":"set-<new>","description":"<text>","entries":[{"entry_id":"<entry>"}],"teams":["<team>"]}`, Others: map[string]int{"entry": 400, "team": 400}},
+		"DELETE /api/v1/sets/{}":       {Path: "<set>", Spends: "set"},
+		"GET /api/v1/sets/{}/coverage": {Path: "<set>"},
+
 		"GET /api/v1/catalog-tokens":  {},
 		"POST /api/v1/catalog-tokens": {Body: `{"name":"<text>"}`},
 		"POST /api/v1/catalog-tokens/{}/rotate": {

@@ -1,6 +1,7 @@
 // Package installations records which entries of the registry are installed on
 // whose machines, and finds those that have an update. It owns the tables
-// registry_installations, registry_sayings and installation_changes.
+// registry_installations, registry_sayings, installation_changes, installation_machines and
+// installation_holdings.
 package installations
 
 import "time"

@@ -40,6 +40,15 @@ func (s *Service) report(ctx context.Context, c access.Caller, r lastReport, ite
 			if err := recordChanges(ctx, tx, c.UserID, m.moved); err != nil {
 				return err
 			}
+			var devices []string
+			for _, r := range changed {
+				if slices.Contains(m.moved, r.EntryID) {
+					devices = append(devices, r.DeviceID)
+				}
+			}
+			if err := recount(ctx, tx, c.OrgID, c.UserID, devices); err != nil {
+				return err
+			}
 			if err := deleteReports(ctx, tx, c.UserID); err != nil {
 				return err
 			}

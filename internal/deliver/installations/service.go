@@ -25,8 +25,14 @@ type Service struct {
 	Jobs     *jobs.Queue
 	Registry *registry.Service
 
-	once  sync.Once
-	syncs *lru.Cache[syncKey, syncEntry]
+	once     sync.Once
+	syncs    *lru.Cache[syncKey, syncEntry]
+	holdings *lru.Cache[holdingKey, Holding]
+}
+
+func (s *Service) init() {
+	s.syncs = lru.New[syncKey, syncEntry](maxSyncItems)
+	s.holdings = lru.New[holdingKey, Holding](maxHoldings)
 }
 
 // Register makes the queue run the jobs of installations.
@@ -35,6 +41,8 @@ func (s *Service) Register() {
 		return expireReports(ctx, s.DB, store.Now().Add(-reportEvery))
 	})
 	s.Jobs.Every(time.Hour, expireSyncs{})
+	jobs.Handle(s.Jobs, s.recountWaiting)
+	s.Jobs.Every(recountEvery, recountMachines{})
 }
 
 // expireSyncs is the job that deletes last reports that are too old to count.
@@ -70,12 +78,15 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 		if err := lockRecords(ctx, tx, c.UserID, []string{e.ID}); err != nil {
 			return err
 		}
-		id, first, err := upsertInstallation(ctx, tx, c, n)
+		id, first, dropped, err := upsertInstallation(ctx, tx, c, n)
 		if err != nil {
 			return err
 		}
 		// After the record was written, from which the history is derived.
 		if err := recordChanges(ctx, tx, c.UserID, []string{e.ID}); err != nil {
+			return err
+		}
+		if err := recount(ctx, tx, c.OrgID, c.UserID, append(dropped, n.DeviceID)); err != nil {
 			return err
 		}
 		if first {

@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -81,8 +82,11 @@ func recordsOfUser(ctx context.Context, q store.Querier, userID string) ([]Insta
 }
 
 // upsertInstallation writes the record, and reports whether it is the user's
-// first of the entry. The entry is locked.
-func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n New) (_ string, first bool, err error) {
+// first of the entry, and the devices of
+// records that it displaced. The entry is locked.
+func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n New) (
+	_ string, first bool, dropped []string, err error,
+) {
 	id, at := store.NewID(), store.Micros(store.Now())
 	rows, err := tx.Query(ctx, `
 		INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash,
@@ -96,7 +100,7 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 	// not new.
 	written, err := store.One(rows, err, "Installation", store.Value[string])
 	if err != nil || written != id {
-		return written, false, err
+		return written, false, dropped, err
 	}
 	// A client that makes up a device every time must not fill the table.
 	rows, err = tx.Query(ctx, `
@@ -104,18 +108,18 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 			SELECT id FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3
 			ORDER BY last_seen_at DESC, id DESC LIMIT 1 OFFSET $4)
 		RETURNING device_id`, n.EntryID, c.UserID, id, maxInstallations-1)
-	dropped, err := store.All(rows, err, store.Value[string])
+	dropped, err = store.All(rows, err, store.Value[string])
 	if err != nil {
-		return written, false, err
+		return written, false, dropped, err
 	}
 	if err := forgetDevices(ctx, tx, c.UserID, n.EntryID, dropped); err != nil {
-		return written, false, err
+		return written, false, dropped, err
 	}
 	rows, err = tx.Query(ctx, `
 		SELECT NOT EXISTS (SELECT 1 FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3)`,
 		n.EntryID, c.UserID, id)
 	first, err = store.One(rows, err, "Installation", store.Value[bool])
-	return written, first, err
+	return written, first, dropped, err
 }
 
 // DeleteOfEntry implements registry.OnEntryDeleted. It leaves last reports alone: they name no
@@ -124,8 +128,13 @@ func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID strin
 	if _, err := tx.Exec(ctx, `DELETE FROM installation_changes WHERE entry_id = $1`, entryID); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM registry_installations WHERE entry_id = $1`, entryID)
-	return err
+	if err := awaitMachines(ctx, tx, entryID); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM registry_installations WHERE entry_id = $1`, entryID); err != nil {
+		return err
+	}
+	return s.Jobs.Enqueue(ctx, tx, recountMachines{}, jobs.Unique("machines"))
 }
 
 // updateInstallations writes all records in one statement: a fleet reports
@@ -180,5 +189,10 @@ func rules() []invariants.Rule {
 			SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e WHERE e.installation_count <> (
 				SELECT COUNT(DISTINCT i.user_id) FROM registry_installations i WHERE i.entry_id = e.id)`,
 		Wrong: "entries whose count of installations is wrong", Do: invariants.Report,
+	}, {
+		Broken: `
+			SELECT COUNT(*), COALESCE(MIN(m.device_id), '') FROM installation_machines m WHERE NOT EXISTS (
+				SELECT 1 FROM registry_installations i WHERE i.user_id = m.user_id AND i.device_id = m.device_id)`,
+		Wrong: "machines without an installation", Do: invariants.Report,
 	}}
 }

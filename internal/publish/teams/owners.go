@@ -309,6 +309,12 @@ func (s *Service) SetOwners(ctx context.Context, orgID, entryID string, n Select
 	return o, err
 }
 
+// LockTeams returns which teams still exist, and keeps these from being deleted until the
+// transaction ends.
+func (*Service) LockTeams(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]string, error) {
+	return lockTeams(ctx, tx, orgID, ids)
+}
+
 // checkSelection validates ids outside the transaction, which may be retried.
 func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection) error {
 	if len(n.Users) > MaxOwners || len(n.Teams) > MaxOwners {
@@ -318,11 +324,22 @@ func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection)
 		}
 		return fault.Invalid(path, "%s must have at most %d ids; make a team of them", path, MaxOwners)
 	}
-	known, err := s.people(ctx, orgID)
-	if err != nil {
-		return err
+	issues, err := s.Unknown(ctx, orgID, n)
+	if err == nil && len(issues) > 0 {
+		return fault.Issues(issues...)
 	}
-	issues := unknownUsers(known, n.Users)
+	return err
+}
+
+// Unknown returns an issue for each id that isn't a person or a team of the organisation.
+func (s *Service) Unknown(ctx context.Context, orgID string, n Selection) (issues []fault.Issue, err error) {
+	if len(n.Users) > 0 {
+		known, err := s.people(ctx, orgID)
+		if err != nil {
+			return nil, err
+		}
+		issues = unknownUsers(known, n.Users)
+	}
 	teams, err := knownTeams(ctx, s.DB, orgID, n.Teams)
 	for i, id := range n.Teams {
 		if !slices.Contains(teams, id) {
@@ -330,10 +347,7 @@ func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection)
 				quote(id)))
 		}
 	}
-	if err == nil && len(issues) > 0 {
-		return fault.Issues(issues...)
-	}
-	return err
+	return issues, err
 }
 
 // ReadOwners implements repohost.Owners: it reads the CODEOWNERS file of a commit through

@@ -84,6 +84,22 @@ func membersOf(ctx context.Context, q store.Querier, orgID string, teams []strin
 	return store.All(rows, err, scanPerson)
 }
 
+// MemberIDs returns the ids of everyone in any of the teams, each once, in their order. Removed
+// users are left out.
+func (s *Service) MemberIDs(ctx context.Context, orgID string, teams []string) ([]string, error) {
+	in, arg := s.DB.Dialect().In("$2", teams)
+	rows, err := s.DB.Query(ctx, `
+		SELECT DISTINCT m.user_id FROM team_members m JOIN users u ON u.id = m.user_id
+		WHERE m.team_id`+in+` AND m.org_id = $1 AND u.org_id = $1 AND u.removed_at IS NULL ORDER BY m.user_id`, orgID, arg)
+	return store.All(rows, err, store.Value[string])
+}
+
+// TeamsOf returns the ids of the teams that a user is in.
+func (s *Service) TeamsOf(ctx context.Context, orgID, userID string) ([]string, error) {
+	rows, err := s.DB.Query(ctx, `SELECT team_id FROM team_members WHERE user_id = $1 AND org_id = $2`, userID, orgID)
+	return store.All(rows, err, store.Value[string])
+}
+
 func scanPerson(row store.Row) (p Person, err error) {
 	err = row.Scan(&p.ID, &p.Name, &p.Email)
 	return p, err

@@ -8,10 +8,13 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
+	"github.com/whetstone-dev/whetstone/internal/deliver/sets"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/tokens"
+	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -19,8 +22,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/resolve"
+	"github.com/whetstone-dev/whetstone/internal/publish/teams"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 )
 
 // A World is an apptest.World whose callers have the operations of the
@@ -33,7 +38,10 @@ type World struct {
 	Requirements *requirements.Service
 	Skills       *skills.Service
 	Catalog      *catalog.Service
-	Owns         access.Owns // who owns an entry; nil: nobody does
+	Sets         *sets.Service
+	// Teams has no routes: tests that need them mount it.
+	Teams *teams.Service
+	Owns  access.Owns // who owns an entry; nil: nobody does
 }
 
 // New serves the registry behind a real server, with its archives in files.
@@ -83,13 +91,32 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed := &installations.Service{DB: db, Blobs: w.Links, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)
-	w.Registry.OnEntryDeleted = installed
 	w.Release.Clients = installed
 	opened := &tokens.Service{Kind: tokens.Catalog, DB: db, Log: w.Log}
 	opened.Mount(w.API)
+	w.Teams = &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
+	w.Sets = &sets.Service{
+		DB: db, Teams: w.Teams, Installations: installed,
+		Listings: &report.Service{DB: db, Costs: &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}},
+	}
+	w.Sets.Mount(w.API)
+	w.Registry.OnEntryDeleted = watchers{installed, w.Sets}
 	w.Catalog = &catalog.Service{Registry: w.Registry, Tokens: opened, Keys: w.Auth, Log: w.Log}
 	w.Catalog.Mount(w.API)
 	return w
+}
+
+// watchers are told one after the other of entries that are deleted.
+type watchers []registry.OnEntryDeleted
+
+// DeleteOfEntry implements registry.OnEntryDeleted.
+func (all watchers) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	for _, w := range all {
+		if err := w.DeleteOfEntry(ctx, tx, entryID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Org makes an organisation and returns its owner.

@@ -179,3 +179,13 @@ func (r Requirement) Allows(version string) bool {
 	allowed, err := semver.NewConstraint(r.Range)
 	return err == nil && allowed.Check(v)
 }
+
+// ParseRange reads a range by itself, e.g. ">= 1.2 < 2"; ok is false if it is none.
+func ParseRange(text string) (versions string, ok bool) {
+	const name = "skill"
+	all, problems := Parse(name + " " + text)
+	if len(problems) > 0 || len(all) != 1 || all[0].Org != "" || all[0].Name != name {
+		return "", false
+	}
+	return all[0].Range, all[0].Range != ""
+}

@@ -46,6 +46,29 @@ func eachEntry(ctx context.Context, q store.Querier, orgID string, limit int, fn
 	})
 }
 
+// eachVersion is eachEntry for versions by their ids, whether they are current or not.
+func eachVersion(
+	ctx context.Context, q store.Querier, orgID string, versionIDs []string, fn func(versionID string, e entry) error,
+) error {
+	if len(versionIDs) == 0 {
+		return nil
+	}
+	in, list := q.Dialect().In("$2", versionIDs)
+	rows, err := q.Query(ctx, `
+		SELECT v.id, e.id, COALESCE(e.skill_id, ''), e.name, COALESCE(NULLIF(v.description, ''), e.description),
+			substr(v.skill_md, 1, $3)
+		FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
+		WHERE e.org_id = $1 AND e.entry_type = 'skill' AND v.id`+in, orgID, list, headSize)
+	return store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var e entry
+		if err := row.Scan(&id, &e.id, &e.skillID, &e.name, &e.description, &e.head); err != nil {
+			return err
+		}
+		return fn(id, e)
+	})
+}
+
 // counts are what agents reported of a skill in the window.
 type counts struct {
 	skillID, name string
