@@ -204,14 +204,22 @@ func (s *Service) handlePreviewAlert(v *visit) (answer, error) {
 	return s.alertPage(v, decodeForm[alertForm](v.Request))
 }
 
+// privateAddress refuses an address to which the server would not send. The API stores it
+// with a warning; a person can correct it at once.
+func (s *Service) privateAddress(form alertForm) error {
+	if form.Channel != notify.Email && !s.Alerts.AllowPrivate && outbound.LiteralWarning(form.Address) != "" {
+		return fault.Invalid("address", "Enter a public address: this server doesn't send to private networks.")
+	}
+	return nil
+}
+
 // handleCreateAlert creates a rule. A refused form is shown again with its input. A
 // webhook's secret is shown on a page of its own, once.
 func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 	form := decodeForm[alertForm](v.Request)
 	n, err := form.newRule()
-	// The API stores such an address with a warning. A person can correct it here.
-	if form.Channel != notify.Email && !s.Alerts.AllowPrivate && outbound.LiteralWarning(form.Address) != "" {
-		err = fault.Invalid("address", "Enter a public address: this server doesn't send to private networks.")
+	if private := s.privateAddress(form); private != nil {
+		err = private
 	}
 	if err == nil && form.Skill != "" {
 		var p skills.Performance
@@ -260,6 +268,7 @@ type alertView struct {
 	PerPage    int
 	States     map[string]alerts.State // states by skill id
 	People     map[string]string       // names of users by id
+	Values     preview                 // the figures that it watches, against its threshold
 }
 
 // Person returns the name of the user who acknowledged an alert. A user who was
@@ -316,6 +325,15 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	if view.People, err = s.userNames(v); err != nil {
 		return view, err
 	}
+	form := view.Form
+	form.Skill = view.Skill
+	choices, err := s.skillChoices(v)
+	if err != nil {
+		return view, err
+	}
+	if view.Values, err = s.preview(v, form, choices); err != nil {
+		return view, err
+	}
 	view.Events, view.Happened, err = s.Alerts.Events(ctx, org,
 		alerts.EventFilter{RuleID: r.ID, Page: store.Page{Limit: eventsShown, Offset: v.offset(eventsShown)}})
 	return view, err
@@ -331,6 +349,9 @@ func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 	form := decodeForm[alertForm](v.Request)
 	form.Type = r.Type
 	change, err := form.change(r)
+	if private := s.privateAddress(form); private != nil {
+		err = private
+	}
 	var made *string
 	if err == nil {
 		r, made, err = s.Alerts.Update(v.Context(), v.Caller, r.ID, change)

@@ -228,7 +228,10 @@ func TestAlertFiring(t *testing.T) {
 		return len(b.api.Get("/api/v1/alert-events").Want(http.StatusOK).List("events")) > 0
 	})
 	b.get("/alerts").want(http.StatusOK).wantText("■ firing", payload[2:20]).wantInert()
-	b.get(path).want(http.StatusOK).wantText("Firing for", "0 %").wantInert()
+	page := b.get(path).want(http.StatusOK).wantText("Firing for", "0 %", "Last 90 days", "it would have fired once").wantInert()
+	if got := len(page.all("figure.firings")); got != 1 {
+		t.Errorf("%d charts of the values, want 1", got)
+	}
 	b.get("/alerts/new").want(http.StatusOK).wantText("it would have fired once").wantInert()
 }
 
@@ -293,6 +296,7 @@ func TestPrivateTarget(t *testing.T) {
 		b.post("/alerts", alertOn(address)).want(http.StatusBadRequest).wantText("Enter a public address")
 	}
 	b.post("/alerts", alertOn("https://hooks.example.org/x")).want(http.StatusOK)
+	b.post(b.onlyAlert(), alertOn("http://10.0.0.1/")).want(http.StatusBadRequest).wantText("Enter a public address")
 }
 
 // TestAcknowledgedAlert: the page says who acknowledged an alert, which can be done once.
@@ -337,6 +341,9 @@ func TestIncidents(t *testing.T) {
 	b.get("/incidents?state=open").want(http.StatusOK).wantText("pdf 1.1.0", "1.0.0", "open")
 	b.get("/incidents?state=closed").want(http.StatusOK).wantText("No incidents")
 	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 was rolled back; 1.0.0 is current", "<laptop>", "Not from a repository").wantInert()
+	if got, want := b.get(path).href("Failed sessions of 1.1.0"), "/sessions?outcome=fail&skill="+skill+"&version=1.1.0"; got != want {
+		t.Errorf("the failed sessions are at %s, want %s", got, want)
+	}
 	// Nothing listens at the address of the alert.
 	for !strings.Contains(textOf(b.get(path).doc), "▲ retrying") {
 		time.Sleep(20 * time.Millisecond)

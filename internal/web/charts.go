@@ -201,15 +201,20 @@ func (c *lineChart) drawTicks(days []overview.Day) {
 		if (len(days)-1-i)%step != 0 {
 			continue
 		}
-		t := tick{X: dayX(i, len(days)), Text: dateText(d.Date, "Jan 2"), Anchor: "middle"}
-		switch { // the text stays inside
-		case t.X < 4:
-			t.Anchor = "start"
-		case t.X > 96:
-			t.Anchor = "end"
-		}
-		c.Ticks = append(c.Ticks, t)
+		c.Ticks = append(c.Ticks, newTick(dayX(i, len(days)), dateText(d.Date, "Jan 2")))
 	}
+}
+
+// newTick keeps the text inside.
+func newTick(x float64, text string) tick {
+	t := tick{X: x, Text: text, Anchor: "middle"}
+	switch {
+	case x < 4:
+		t.Anchor = "start"
+	case x > 96:
+		t.Anchor = "end"
+	}
+	return t
 }
 
 // dateText formats the date of a day.

@@ -1,8 +1,12 @@
 package web
 
 import (
+	"math"
+	"net/url"
+
 	"github.com/whetstone-dev/whetstone/internal/learn/community"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // communityView is the bundles that contributors sent to the caller.
@@ -11,6 +15,24 @@ type communityView struct {
 	Newest []community.Submission
 	Name   string // name of the selected skill, or ""
 	Report *community.SkillReport
+}
+
+// Chart shows how many bundles the skills have.
+func (v communityView) Chart() columnChart {
+	points := make([]point, len(v.Skills))
+	for i, k := range v.Skills {
+		count := float64(k.Submissions)
+		points[i] = point{Name: k.SkillName, Short: short(12, k.SkillName), Value: &count, Link: "/community?" + url.Values{"skill": {k.SkillName}}.Encode()}
+	}
+	chart := columnChart{Head: "Skill", Unit: "Bundles", Open: "Open the skill"}
+	chart.draw(points, 0, numberText)
+	return chart
+}
+
+// numberText formats a number of a chart.
+func numberText(value any) string {
+	text, _ := format.Number(int64(math.Round(value.(float64)))) // it is a number
+	return text
 }
 
 // contributionOrders and signalOrders are the orders of the lists, which have one row
@@ -67,6 +89,21 @@ func (s *Service) handleSignals(v *visit) (answer, error) {
 type signalsView struct {
 	signals.Overview
 	Withheld string // why figures are suppressed, or ""
+}
+
+// Chart shows how many signals the skills have. Suppressed ones have no column.
+func (v signalsView) Chart() columnChart {
+	points := make([]point, len(v.Skills))
+	for i, k := range v.Skills {
+		points[i] = point{Name: k.SkillName, Short: short(12, k.SkillName), Link: pathTo("signals", k.SkillName)}
+		if k.Signals != nil {
+			count := float64(*k.Signals)
+			points[i].Value = &count
+		}
+	}
+	chart := columnChart{Head: "Skill", Unit: "Signals", Open: "Open the skill", Unknown: "suppressed"}
+	chart.draw(points, 0, numberText)
+	return chart
 }
 
 // signalsSkillView is what contributors noticed about one skill.

@@ -69,9 +69,9 @@ func TestSignals(t *testing.T) {
 	b.noticed("pdf", "missed_trigger", 4, 3)
 	b.noticed("lonely", "missed_trigger", 2, 1)
 	b.noticed(payload, "missed_trigger", 5, 1)
-	page := b.get("/signals").want(http.StatusOK).wantText("pdf 12 4", "without suppressed skills").wantForms().wantInert()
+	page := b.get("/signals").want(http.StatusOK).wantText("pdf 12 4", "lonely suppressed suppressed", "without suppressed skills").wantForms().wantInert()
 	for _, row := range page.texts("tr") {
-		if len(row) > 6 && row[:6] == "lonely" && !strings.HasPrefix(row, "lonely suppressed suppressed") {
+		if len(row) > 6 && row[:6] == "lonely" && !strings.HasPrefix(row, "lonely suppressed") {
 			t.Errorf("what two people say is shown: %s", row)
 		}
 	}

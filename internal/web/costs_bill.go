@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // A billView is what the model requests of an organisation cost.
@@ -19,6 +20,40 @@ type billView struct {
 	Items []costs.BillItem // those that match the search, in the order of the page
 	Rows  []billRow        // a page of Items
 	Any   bool             // whether there are requests in these days
+
+	ByDay  columnChart
+	Models []modelRow
+}
+
+// A modelRow is the share of one model in the requests.
+type modelRow struct {
+	costs.ModelCount
+	Share float64
+}
+
+// addCharts adds what the days cost, and which models were asked.
+func (c *billView) addCharts(ctx context.Context, s *costs.Service, orgID string) error {
+	days, err := s.Days(ctx, orgID, c.Days)
+	if err != nil {
+		return err
+	}
+	points := make([]point, len(days))
+	for i, d := range days {
+		points[i] = point{
+			Name: d.At.Format("Mon, Jan 2, 2006"), Short: d.At.Format("Jan 2"), Value: d.Total, Link: sessionsOfDay("", "", d.At),
+		}
+	}
+	c.ByDay = columnChart{Head: "Day", Unit: "Cost"}
+	c.ByDay.draw(points, 0, format.Money)
+	models, err := s.Models(ctx, orgID, c.Days)
+	var all int64
+	for _, m := range models {
+		all += m.Requests
+	}
+	for _, m := range models {
+		c.Models = append(c.Models, modelRow{m, float64(m.Requests) / float64(all)})
+	}
+	return err
 }
 
 // A billRow is the share of one skill in the bill.
@@ -58,6 +93,9 @@ func readBill(ctx context.Context, s *costs.Service, orgID string, l tableReques
 	view.Size = Size{Total: len(items), PerPage: billPerPage}
 	for _, item := range cutRows(l, items, billPerPage) {
 		view.Rows = append(view.Rows, billRow{item, shareOf(item.Total, bill.Total)})
+	}
+	if err == nil && view.Any {
+		err = view.addCharts(ctx, s, orgID)
 	}
 	return view, err
 }

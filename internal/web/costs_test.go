@@ -65,8 +65,14 @@ func TestCosts(t *testing.T) {
 		checkPage(t, p)
 		p.wantText("Total $0.024", "With a skill $0.0045 2 skills", "Without a skill $0.0195 81 % of the total")
 		// The price of our-own is unknown, which is not 0.
-		if diff := cmp.Diff([]string{"pdf $0.0045 19 % 1", "bare – – 1"}, p.rows()); diff != "" {
-			t.Errorf("by skill (-want +got):\n%s", diff)
+		rows := p.rows()
+		days, rest := rows[:30], rows[30:]
+		want := []string{"pdf $0.0045 19 % 1", "bare – – 1", "claude-sonnet-4-5 2 67 % 67 %", "our-own 1 33 % 33 %"}
+		if diff := cmp.Diff(want, rest); diff != "" {
+			t.Errorf("by skill and model (-want +got):\n%s", diff)
+		}
+		if today := days[29]; !strings.HasSuffix(today, " $0.024") || !strings.HasSuffix(days[28], " $0.00") {
+			t.Errorf("the days cost %v", days)
 		}
 		for query, want := range map[string]string{"": "30 days", "?days=7": "7 days", "?days=8": "30 days", "?days=x": "30 days"} {
 			viewer.get("/costs" + query).want(http.StatusOK).wantText("the last " + want + ", today included")

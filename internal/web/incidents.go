@@ -31,6 +31,9 @@ type incidentView struct {
 	Sent    []alerts.Tally
 }
 
+// Failed is the URL of the failed sessions of the bad version.
+func (v incidentView) Failed() string { return failedSessions(v.SkillID, v.Version) }
+
 // handleIncident shows one incident.
 func (s *Service) handleIncident(v *visit) (answer, error) {
 	i, devices, err := s.Incidents.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))

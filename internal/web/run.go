@@ -107,14 +107,17 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 	// The newest ones: older runs can be chosen on the page of the suite.
 	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runs.Filter{Page: store.Page{Limit: runsPerPage}})
 	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
-	return show("run", view.title(), view), err
+	return show("run", runTitle(view.Run), view), err
 }
 
-// title is the subject and what came of the run, e.g. "pdf 1.0.1: 30 % of 47", so that runs
-// of one day differ.
-func (r runView) title() string {
-	title := strings.TrimSpace(r.Subject.Name + " " + r.Subject.Label)
-	if s := r.Summary; r.Over && s.PassRate != nil {
+// triedBy is the skill that a run tried, e.g. "pdf 1.0.1".
+func triedBy(r runs.Run) string { return strings.TrimSpace(r.Subject.Name + " " + r.Subject.Label) }
+
+// runTitle is the subject and what came of the run, e.g. "pdf 1.0.1: 30 % of 47", so that
+// runs of one day differ.
+func runTitle(r runs.Run) string {
+	title := triedBy(r)
+	if s := r.Summary; r.FinishedAt != nil && s.PassRate != nil {
 		title += fmt.Sprintf(": %s of %d", format.Percent(s.PassRate), s.Passed+s.Failed)
 	}
 	return title

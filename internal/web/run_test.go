@@ -75,7 +75,9 @@ func TestRun(t *testing.T) {
 		if want := (url.Values{"subject": {"source:" + id(source)}, "trials": {"2"}, "baseline": {"none"}, "agent": {""}, "max_cost_usd": {""}}); !cmp.Equal(again, want) {
 			t.Errorf("it is run again with %v, want %v", again, want)
 		}
-		b.post(suite+"/runs", again).want(http.StatusSeeOther)
+		b.get(suite).wantText(": 67 % of 3").wantNoText("Over time")
+		b.eventually(b.post(suite+"/runs", again).want(http.StatusSeeOther).Header.Get("Location"), "succeeded")
+		checkPage(t, b.get(suite).wantText("Over time", "Show as a table"))
 		if got := b.get(suite).formValues("form.run-form").Get("subject"); got != "source:"+id(source) {
 			t.Errorf("the form of a run begins with %q, want what the last run tried", got)
 		}

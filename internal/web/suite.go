@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // suiteView is the page of a suite, or the form of a new one. It shows cases as a
@@ -34,6 +35,28 @@ type suiteView struct {
 	Agents     []choice // that can work on the cases
 	Improve    improvePart
 }
+
+// Trend shows the runs of the page over time; nil while there is nothing to compare.
+func (s suiteView) Trend() *columnChart {
+	over := slices.DeleteFunc(slices.Clone(s.Runs), func(r runs.Run) bool { return r.Summary.PassRate == nil })
+	if len(over) < 2 {
+		return nil
+	}
+	slices.SortFunc(over, func(a, b runs.Run) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	points := make([]point, len(over))
+	for i, r := range over {
+		points[i] = point{
+			Name: triedBy(r) + ", " + r.CreatedAt.UTC().Format("Jan 2, 15:04 UTC"), Short: cmp.Or(short(14, r.Subject.Label), r.CreatedAt.UTC().Format("Jan 2")),
+			Link: pathTo("runs", r.ID), Value: r.Summary.PassRate,
+		}
+	}
+	chart := &columnChart{Head: "Run", Unit: "Pass rate", Open: "Open the run"}
+	chart.draw(points, 1, format.Percent)
+	return chart
+}
+
+// RunTitle names a run by what it tried, and by what came of it.
+func (suiteView) RunTitle(r runs.Run) string { return runTitle(r) }
 
 // suiteForm is the input of the form. Version is that of the suite when the form was
 // made: a save that would overwrite another person's is refused.

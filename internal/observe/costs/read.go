@@ -151,9 +151,9 @@ func (s *Service) usualPrice(ctx context.Context, orgID string, since int64) (mo
 		return "", nil, err
 	}
 	table, err := s.Table(ctx, orgID)
-	for _, model := range models {
-		if price, ok := table.Lookup(model, time.Now()); ok {
-			return model, &price, err
+	for _, m := range models {
+		if price, ok := table.Lookup(m.Model, time.Now()); ok {
+			return m.Model, &price, err
 		}
 	}
 	return "", nil, err
@@ -246,4 +246,33 @@ func (s *Service) Bill(ctx context.Context, orgID string, days int) (b Bill, err
 	}
 	b.Total, b.Unattributed = org.total(), rest.total()
 	return b, err
+}
+
+// A Day is what the requests of an organisation cost on a day.
+type Day struct {
+	At    time.Time // its begin, UTC
+	Total *float64  // nil if no price is known
+}
+
+// Days returns what each of the last days cost, today included, oldest first.
+func (s *Service) Days(ctx context.Context, orgID string, days int) ([]Day, error) {
+	since := dayOf(time.Now()) - int64(days) + 1
+	found, err := sumsByDay(ctx, s.DB, orgID, since)
+	all := make([]Day, days)
+	for i := range all {
+		day := since + int64(i)
+		all[i] = Day{At: time.Unix(day*24*60*60, 0).UTC(), Total: found[day].total()}
+	}
+	return all, err
+}
+
+// A ModelCount is how many requests a model had.
+type ModelCount struct {
+	Model    string
+	Requests int64
+}
+
+// Models returns the models of the last days, the one with the most requests first.
+func (s *Service) Models(ctx context.Context, orgID string, days int) ([]ModelCount, error) {
+	return modelsByUse(ctx, s.DB, orgID, dayOf(time.Now())-int64(days)+1)
 }

@@ -80,9 +80,28 @@ func histogramsOf(ctx context.Context, q store.Querier, subjects []string, since
 
 // modelsByUse returns the models of an organisation from a day on, the one with
 // the most requests first.
-func modelsByUse(ctx context.Context, q store.Querier, orgID string, since int64) ([]string, error) {
+func modelsByUse(ctx context.Context, q store.Querier, orgID string, since int64) ([]ModelCount, error) {
 	rows, err := q.Query(ctx, `
-		SELECT model FROM cost_models WHERE org_id = $1 AND day >= $2 GROUP BY model HAVING SUM(requests) > 0
+		SELECT model, CAST(SUM(requests) AS BIGINT) FROM cost_models WHERE org_id = $1 AND day >= $2
+		GROUP BY model HAVING SUM(requests) > 0
 		ORDER BY SUM(requests) DESC, model LIMIT 100`, orgID, since)
-	return store.All(rows, err, store.Value[string])
+	return store.All(rows, err, func(row store.Row) (m ModelCount, err error) {
+		err = row.Scan(&m.Model, &m.Requests)
+		return m, err
+	})
+}
+
+// sumsByDay returns the requests of a subject from a day on, by day.
+func sumsByDay(ctx context.Context, q store.Querier, subject string, since int64) (map[int64]dayCount, error) {
+	rows, err := q.Query(ctx, `
+		SELECT day, requests, unpriced, micros FROM cost_days WHERE subject_id = $1 AND day >= $2`, subject, since)
+	days := map[int64]dayCount{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var day int64
+		var d dayCount
+		err := row.Scan(&day, &d.requests, &d.unpriced, &d.micros)
+		days[day] = d
+		return err
+	})
+	return days, err
 }

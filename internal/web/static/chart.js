@@ -34,7 +34,7 @@ for (const figure of document.querySelectorAll("[data-chart]")) {
     if (day.dataset.href) {
       const link = document.createElement("a");
       link.href = day.dataset.href;
-      link.textContent = "Show the sessions";
+      link.textContent = figure.dataset.open || "Show the sessions";
       link.tabIndex = -1; // the chart has Enter for it
       tip.append(link);
     }
