@@ -37,7 +37,7 @@ var floors = [][]wing{
 	{{"deliver", []string{"catalog", "installations", "sets"}}},
 	{{"learn", []string{"improve", "proposals", "signals", "community", "suggestions"}}},
 	{{"release", []string{"gates", "approvals", "checks", "attestations"}}},
-	{{"prove", []string{"suites", "runs", "comparisons"}}},
+	{{"prove", []string{"suites", "runs", "comparisons", "schedules"}}},
 	{{"observe", []string{"telemetry", "sessions", "content", "grades", "costs"}}},
 	{{"publish", []string{"registry", "sources", "repohost", "publishers", "teams"}}},
 	{
@@ -153,6 +153,9 @@ var edges = []edge{
 	{"improve", "skills", "skills in trouble are improved at night"},
 	{"improve", "sources", "a candidate is held as a snapshot while it is tried, and a skill outside the registry is improved by its source"},
 	{"improve", "suites", "the cases that a candidate is scored on"},
+	{"schedules", "runs", "a schedule starts runs, and records what they were made with"},
+	{"schedules", "sources", "a subject may be a cloud source, and shows its id"},
+	{"schedules", "suites", "a schedule runs a suite with an agent, whose type is the suite's"},
 	{"incidents", "alerts", "an incident begins with an alert, whose channel is told of its progress"},
 	{"incidents", "installations", "an incident ends when no installation has the bad version"},
 	{"incidents", "registry", "an incident ends when its version is current again"},

@@ -36,6 +36,7 @@ type EvalAgent struct {
 type EvalRun struct {
 	ID               string         `json:"id" format:"uuid"`
 	SuiteID          string         `json:"suite_id" format:"uuid"`
+	SuiteVersion     *int64         `json:"suite_version" doc:"Version of the suite whose cases the run has; null for runs from before it was kept, and for imported ones"`
 	Status           string         `json:"status" enum:"queued,running,succeeded,failed,cancelled,budget_spent"`
 	Subject          PinnedSubject  `json:"subject"`
 	Trials           int            `json:"trials"`

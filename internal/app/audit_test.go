@@ -360,6 +360,13 @@ func changes(hook string) []change {
 		},
 		{route: "POST /api/v1/comparisons/{id}/cancel", path: "/api/v1/comparisons/{comparison}/cancel", action: "evals.comparison.cancel"},
 		{
+			route: "POST /api/v1/eval-schedules", path: "/api/v1/eval-schedules", action: "evals.schedule.create", keeps: "schedule", at: []string{"schedule", "id"},
+			body: object{"suite_id": "{queries}", "entry_id": "{entry}"},
+		},
+		{route: "PATCH /api/v1/eval-schedules/{id}", path: "/api/v1/eval-schedules/{schedule}", action: "evals.schedule.change", body: object{"enabled": false}},
+		{route: "POST /api/v1/eval-schedules/{id}/run", path: "/api/v1/eval-schedules/{schedule}/run", action: "evals.schedule.run"},
+		{route: "DELETE /api/v1/eval-schedules/{id}", path: "/api/v1/eval-schedules/{schedule}", action: "evals.schedule.delete"},
+		{
 			route: "POST /api/v1/improve-runs", path: "/api/v1/improve-runs", action: "evals.improve.start", keeps: "improve", at: []string{"improve_run", "id"},
 			body: object{"entry_id": "{entry}", "suite_id": "{queries}"},
 		},

@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/schedules"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
@@ -35,7 +36,8 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 			&registry.Service{}, &installations.Service{}, &skills.Service{}, &costs.Service{}, &sessions.Service{},
 			&grades.Service{}, &content.Service{}, &signals.Service{},
 			&sources.Service{}, &suggestions.Service{}, &runs.Service{},
-			&repohost.Service{}, &alerts.Service{}, &events.Service{}, &quota.Service{Counts: storedCounts()},
+			&repohost.Service{}, &alerts.Service{}, &events.Service{}, &schedules.Service{},
+			&quota.Service{Counts: storedCounts()},
 		},
 		Referrers:   referrers(),
 		OpenBlobs:   func(ctx context.Context) (blob.Bucket, error) { return openBucket(ctx, c) },

@@ -23,7 +23,8 @@ import (
 // room on the disk.
 var servedWhenFull = []string{
 	"DELETE /api/v1/alerts/{}", "DELETE /api/v1/catalog-tokens/{}", "DELETE /api/v1/cloud-sources/{}",
-	"DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review", "DELETE /api/v1/content", "DELETE /api/v1/eval-suites/{}",
+	"DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review", "DELETE /api/v1/content", "DELETE /api/v1/eval-schedules/{}",
+	"DELETE /api/v1/eval-suites/{}",
 	"DELETE /api/v1/event-webhooks/{}",
 	"DELETE /api/v1/invitations/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/members/{}",
 	"DELETE /api/v1/organization",

@@ -46,6 +46,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "creator-signals", Description: "What contributors' signals say to a skill's creator."},
 	{Name: "device-code", Description: "Login of programs without a browser."},
 	{Name: "eval-runs", Description: "Runs of eval suites and their results."},
+	{Name: "eval-schedules", Description: "Suites that run at fixed times, and what changed between their runs."},
 	{Name: "eval-suites", Description: "Suites of test cases, and runs of them."},
 	{Name: "event-webhooks", Description: "Webhooks that send the organisation's events to other systems."},
 	{Name: "gates", Description: "Comparisons of a pushed version with the current one, and what they decided."},

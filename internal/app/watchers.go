@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/schedules"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
@@ -16,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // watchers lets a hook with one place report to several capabilities.
@@ -111,17 +113,32 @@ func (w versionWatchers) VersionDecided(
 	return w.apply.VersionDecided(ctx, tx, e, v, decision, reason)
 }
 
-// runWatchers do the same for runs that succeeded.
-type runWatchers []runs.OnSucceeded
+// runWatchers do the same for runs that ended.
+type runWatchers []runs.OnEnded
 
-// RunSucceeded implements runs.OnSucceeded.
-func (all runWatchers) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) error {
+// RunEnded implements runs.OnEnded.
+func (all runWatchers) RunEnded(ctx context.Context, tx *store.Tx, r runs.Run) error {
 	for _, w := range all {
-		if err := w.RunSucceeded(ctx, tx, r); err != nil {
+		if err := w.RunEnded(ctx, tx, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// scheduleWatcher records the runs of schedules, on whose scores alerts are.
+type scheduleWatcher struct {
+	schedules *schedules.Service
+	alerts    *alerts.Service
+}
+
+// RunEnded implements runs.OnEnded.
+func (w scheduleWatcher) RunEnded(ctx context.Context, tx *store.Tx, r runs.Run) error {
+	recorded, err := w.schedules.RunEnded(ctx, tx, r)
+	if err != nil || !recorded {
+		return err
+	}
+	return w.alerts.Changed(ctx, tx, r.OrgID)
 }
 
 // pullWatchers do the same for pull requests: those that are gated, and those that proposals became.

@@ -40,6 +40,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
+	"github.com/whetstone-dev/whetstone/internal/prove/schedules"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -104,6 +105,7 @@ type parts struct {
 	runs          *runs.Service
 	trials        *trials.Service
 	comparisons   *comparisons.Service
+	schedules     *schedules.Service
 	gates         *gates.Service
 	approvals     *approvals.Service
 	hostReviews   *approvals.HostReviews
@@ -209,6 +211,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.comparisons = &comparisons.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Runs: p.runs, Trials: p.trials, Judge: on.judge, Log: log("comparisons"),
 	}
+	p.schedules = &schedules.Service{DB: db, Jobs: queue, Runs: p.runs, Log: log("schedules")}
 	tally := approvals.Tally{Approvers: p.teams}
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Approvals: tally,
@@ -304,7 +307,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.repohost.OnReport, p.repohost.OnVersionRerun, p.repohost.OnRerun = p.checks, p.checks, p.checks
 	p.repohost.OnPull, p.repohost.OnReviews = pullWatchers{p.checks, p.apply}, p.hostReviews
 	p.repohost.OnReconcile, p.repohost.OnDisconnect = p.checks, p.checks
-	p.runs.OnSucceeded = runWatchers{p.attestations, p.suggestions}
+	p.runs.OnEnded = runWatchers{p.attestations, p.suggestions, scheduleWatcher{p.schedules, p.alerts}}
 	p.sessions.OnReported, p.skills.OnAttributed = p.grades, p.sessions
 	p.signals.OnSignals, p.signals.OnOverview = p.proposals, p.proposals
 	p.sources.OnSourceChanged, p.sources.OnSourceDeleted = p.suggestions, p.suggestions
@@ -317,7 +320,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations,
 		p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.comparisons, p.gates, p.attestations, p.improve, p.unattended,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.comparisons, p.schedules, p.gates,
+		p.attestations, p.improve, p.unattended,
 		p.repohost, p.checks, p.proposals,
 		p.apply,
 	} {
@@ -340,7 +344,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.approvals,
 		p.teams,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions,
-		p.suites, p.runs, p.trials, p.comparisons, p.gates,
+		p.suites, p.runs, p.trials, p.comparisons, p.schedules, p.gates,
 		p.attestations, p.improve, p.unattended,
 		shop, &gitrepo.Service{Catalog: p.catalog, Marketplace: shop, Memory: on.memory.work},
 		repohost.API{Service: p.repohost},

@@ -238,7 +238,7 @@ func TestAuditWords(t *testing.T) {
 		"alerts":    "alerts.", "auth": "auth.", "auth/members": "auth.", "auth/keyrules": "auth.", "auth/scim": "scim.", "auth/serviceaccounts": "auth.", "auth/signin": "auth.", "auth/tokens": "catalog.", "community": "community.", "comparisons": "evals.", "costs": "costs.", "content": "evidence.",
 		"gates": "gates.", "grades": "grades.", "improve": "evals.", "improve/unattended": "improve.", "registry/release": "registry.", "sets": "sets.",
 		"installations": "registry.", "proposals": "proposals.", "proposals/apply": "proposals.", "privacy": "privacy.", "publishers": "publishers.", "events": "events.", "registry": "registry.", "repohost": "repohost.",
-		"repohost/claims": "repohost.", "runs": "evals.", "skills/curate": "skills.", "sources": "sources.", "suggestions": "sources.",
+		"repohost/claims": "repohost.", "runs": "evals.", "schedules": "evals.", "skills/curate": "skills.", "sources": "sources.", "suggestions": "sources.",
 		"suites": "evals.", "teams": "teams.", "telemetry": "telemetry.",
 	} {
 		for file, text := range sourcesOf(t, folderOf(t, room)) {

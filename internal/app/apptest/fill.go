@@ -169,6 +169,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/eval-suites/{}/runs", "run.id")
 	case "comparison":
 		return o.good("POST /api/v1/comparisons", "comparison.id")
+	case "schedule":
+		return o.good("POST /api/v1/eval-schedules", "schedule.id")
 	case "improve_run":
 		return o.good("POST /api/v1/improve-runs", "improve_run.id")
 	case "installation":
@@ -324,6 +326,7 @@ func (o *Org) addSuite() {
 	o.Things["queries"] = o.read("POST", "/api/v1/eval-suites", o.queries(), "suite.id")
 	o.Things["improve_run"] = o.Make("improve_run")
 	o.Things["comparison"] = o.Make("comparison")
+	o.Things["schedule"] = o.Make("schedule")
 }
 
 // queries is a suite from which a description can be improved.

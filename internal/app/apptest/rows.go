@@ -196,6 +196,14 @@ func Rows() map[string]Row {
 		"GET /api/v1/comparisons":            {Query: "suite_id=<suite>", Others: map[string]int{"suite": 200}},
 		"GET /api/v1/comparisons/{}":         {Path: "<comparison>"},
 		"POST /api/v1/comparisons/{}/cancel": {Path: "<comparison>", Spends: "comparison"},
+		"POST /api/v1/eval-schedules": {
+			Body: `{"suite_id":"<suite>","entry_id":"<entry>"}`, Others: map[string]int{"entry": 404, "suite": 404},
+		},
+		"GET /api/v1/eval-schedules":         {Query: "suite_id=<suite>&entry_id=<entry>", Others: map[string]int{"suite": 200, "entry": 200}},
+		"GET /api/v1/eval-schedules/{}":      {Path: "<schedule>"},
+		"PATCH /api/v1/eval-schedules/{}":    {Path: "<schedule>", Body: `{"cron":"0 4 * * *"}`, Spends: "schedule"},
+		"DELETE /api/v1/eval-schedules/{}":   {Path: "<schedule>", Spends: "schedule"},
+		"POST /api/v1/eval-schedules/{}/run": {Path: "<schedule>", Spends: "schedule"},
 		"GET /api/v1/improve-runs":           {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
 		"POST /api/v1/improve-runs": {
 			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},

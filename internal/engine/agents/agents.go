@@ -100,6 +100,7 @@ type Answer struct {
 	Took   time.Duration
 	Tokens int64  // of all kinds
 	Micros *int64 // what it cost, in millionths of a dollar; nil if its price is unknown
+	Model  string // that answered, as its server names it; "" if it does not
 	Text   string
 	Calls  []Call
 }

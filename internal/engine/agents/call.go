@@ -15,7 +15,8 @@ func readAnswers(a adapter, from []gateway.Answer) (answers []Answer, calls []Ca
 	for _, g := range from {
 		t := g.Tokens
 		answer := Answer{
-			At: g.At, Took: g.Took, Tokens: t.Input + t.Output + t.CacheRead + t.CacheWrite, Micros: g.Micros, Text: g.Text,
+			At: g.At, Took: g.Took, Tokens: t.Input + t.Output + t.CacheRead + t.CacheWrite, Micros: g.Micros,
+			Model: g.Model, Text: g.Text,
 		}
 		for _, c := range g.Calls[:min(len(g.Calls), maxCalls-len(calls))] {
 			call := a.call(c.Tool, c.Input)

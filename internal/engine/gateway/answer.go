@@ -15,6 +15,7 @@ type Answer struct {
 	Took   time.Duration
 	Tokens pricing.Tokens
 	Micros *int64 // what the request cost, in millionths of a dollar; nil if its price is unknown
+	Model  string // that answered, as the server names it; "" if it does not
 	Text   string
 	Calls  []ToolCall
 }

@@ -267,7 +267,7 @@ func TestSettings(t *testing.T) {
 // TestAnswers reads what the model says, streamed and in one piece, in each wire
 // format.
 func TestAnswers(t *testing.T) {
-	want := []gateway.Answer{{Text: "I look.", Calls: []gateway.ToolCall{
+	want := []gateway.Answer{{Model: pricedModel, Text: "I look.", Calls: []gateway.ToolCall{
 		{Tool: "Skill", Input: `{"skill":"pdf"}`}, {Tool: "Bash", Input: `{"command":"ls \"a b\""}`},
 	}}}
 	for _, f := range formats {

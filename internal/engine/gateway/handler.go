@@ -330,7 +330,7 @@ func (e *exchange) end() Usage {
 		}
 		var ok bool
 		said := e.read.said.answer()
-		said.At, said.Took, said.Tokens = e.started, time.Since(e.started), used.Tokens
+		said.At, said.Took, said.Tokens, said.Model = e.started, time.Since(e.started), used.Tokens, e.read.model
 		if used.Micros, ok = s.price.Micros(used.Tokens); s.priced && ok {
 			said.Micros = &used.Micros
 		} else {

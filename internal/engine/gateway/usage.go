@@ -2,9 +2,12 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // maxReported is the most tokens that one request can have, and maxEvent the
@@ -26,6 +29,7 @@ type answerReader struct {
 	sum   pricing.Tokens
 	final bool
 	said  draft
+	model string // that answers, by its first part that says so
 }
 
 func newAnswerReader(w wire, contentType string) *answerReader {
@@ -50,6 +54,7 @@ func (r *answerReader) Write(p []byte) (int, error) {
 				r.add(data)
 			}
 			if ok {
+				r.name(data)
 				r.wire.said(data, &r.said)
 			}
 			r.line, r.skip = r.line[:0], false
@@ -89,12 +94,37 @@ func (r *answerReader) add(data []byte) {
 	r.final = r.final || final
 }
 
+// maxModelName is the longest name of a model that is kept.
+const maxModelName = 200
+
+// name reads which model answers: what a server calls by one name changes behind it. All formats
+// say it in one of these places, and streams in their first events.
+func (r *answerReader) name(data []byte) {
+	if r.model != "" || !bytes.Contains(data, []byte(`"model`)) {
+		return
+	}
+	type named struct {
+		Model string `json:"model"`
+	}
+	var in struct {
+		named
+		Message  named  `json:"message"`      // of message_start
+		Response named  `json:"response"`     // of response.created
+		Version  string `json:"modelVersion"` // of Google
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return
+	}
+	r.model = text.PlainLine(text.Truncate(cmp.Or(in.Model, in.Message.Model, in.Response.Model, in.Version), maxModelName))
+}
+
 // end returns the tokens of the answer, and whether the server reported them. What
 // it did not report is estimated by the sizes of request and answer: a program
 // does not get tokens for nothing by not reading the end of an answer.
 func (r *answerReader) end(requestBytes int64) (_ pricing.Tokens, reported bool) {
 	if !r.streamed && !r.skip {
 		r.add(r.line)
+		r.name(r.line)
 		r.wire.said(r.line, &r.said)
 	}
 	if r.final {

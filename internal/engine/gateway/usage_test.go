@@ -9,6 +9,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
+// TestAnsweredModel has the names of models in all formats, streamed and whole.
+func TestAnsweredModel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		wire     wire
+		streamed bool
+		answer   string
+	}{
+		{messages{}, true, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m-1\",\"usage\":{}}}\n\n"},
+		{messages{}, false, `{"type":"message","model":"m-1","content":[{"type":"text","text":"\"model\": x"}]}`},
+		{chat{}, true, "data: {\"choices\":[{\"delta\":{\"content\":\"\\\"model\\\"\"}}]}\n\ndata: {\"model\":\"m-1\",\"choices\":[]}\n\n"},
+		{chat{}, false, `{"model":"m-1\n","choices":[{"message":{"content":"hello"}}]}`},
+		{responses{}, true, "data: {\"type\":\"response.created\",\"response\":{\"model\":\"m-1\"}}\n\n"},
+		{google{}, false, `{"candidates":[],"modelVersion":"m-1"}`},
+	} {
+		contentType := "application/json"
+		if c.streamed {
+			contentType = "text/event-stream"
+		}
+		r := newAnswerReader(c.wire, contentType)
+		if _, err := r.Write([]byte(c.answer)); err != nil {
+			t.Fatal(err)
+		}
+		r.end(100)
+		if r.model != "m-1" {
+			t.Errorf("%T answers as %q, want m-1: %s", c.wire, r.model, c.answer)
+		}
+	}
+}
+
 // FuzzUsage: an answer reports the same usage however it is cut into parts, and
 // never a negative one.
 func FuzzUsage(f *testing.F) {

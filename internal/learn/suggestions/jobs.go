@@ -88,10 +88,10 @@ func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID str
 	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID), jobs.For(orgID))
 }
 
-// RunSucceeded implements runs.OnSucceeded: it enqueues a derivation for the source of the run, if
-// it has one.
-func (s *Service) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) error {
-	if r.SourceID == nil {
+// RunEnded implements runs.OnEnded: it enqueues a derivation for the source of a run that
+// succeeded, if it has one.
+func (s *Service) RunEnded(ctx context.Context, tx *store.Tx, r runs.Run) error {
+	if r.Status != runs.Succeeded || r.SourceID == nil {
 		return nil
 	}
 	return s.Suggest(ctx, tx, r.OrgID, *r.SourceID)

@@ -80,6 +80,9 @@ func newRunOutput(r Run) api.EvalRun {
 	if r.Judge != nil {
 		out.Judge = &r.Judge.EvalJudge
 	}
+	if r.Terms.SuiteVersion > 0 {
+		out.SuiteVersion = &r.Terms.SuiteVersion
+	}
 	if r.Cost != nil {
 		out.Cost = &api.EvalCost{USD: r.Cost.USD(), Requests: r.Cost.Requests, Tokens: r.Cost.Tokens}
 	}
@@ -184,8 +187,17 @@ func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutp
 	if err != nil {
 		return oneRunOutput{}, err
 	}
-	report, err := s.Report(ctx, r.OrgID, r.ID, "")
-	return oneRunOutput{newReportOutput(report)}, err
+	report, err := s.Shown(ctx, r.OrgID, r.ID, "")
+	return oneRunOutput{report}, err
+}
+
+// Shown returns a run as the API shows it; see Report.
+func (s *Service) Shown(ctx context.Context, orgID, id, caseID string) (api.EvalReport, error) {
+	report, err := s.Report(ctx, orgID, id, caseID)
+	if err != nil {
+		return api.EvalReport{}, err
+	}
+	return newReportOutput(report), nil
 }
 
 type estimateInput struct {
@@ -236,11 +248,8 @@ type getRunInput struct {
 }
 
 func (s *Service) handleGet(ctx context.Context, in getRunInput) (oneRunOutput, error) {
-	report, err := s.Report(ctx, access.From(ctx).OrgID, in.ID, in.CaseID)
-	if err != nil {
-		return oneRunOutput{}, err
-	}
-	return oneRunOutput{newReportOutput(report)}, nil
+	report, err := s.Shown(ctx, access.From(ctx).OrgID, in.ID, in.CaseID)
+	return oneRunOutput{report}, err
 }
 
 func (s *Service) handleCancel(ctx context.Context, in RunPath) (oneRunOutput, error) {
@@ -248,8 +257,8 @@ func (s *Service) handleCancel(ctx context.Context, in RunPath) (oneRunOutput, e
 	if err != nil {
 		return oneRunOutput{}, err
 	}
-	report, err := s.Report(ctx, r.OrgID, r.ID, "")
-	return oneRunOutput{newReportOutput(report)}, err
+	report, err := s.Shown(ctx, r.OrgID, r.ID, "")
+	return oneRunOutput{report}, err
 }
 
 type runEventsInput struct {

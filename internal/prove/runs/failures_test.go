@@ -25,9 +25,9 @@ type recorder struct {
 	sources []string
 }
 
-// RunSucceeded implements runs.OnSucceeded.
-func (l *recorder) RunSucceeded(_ context.Context, _ *store.Tx, r runs.Run) error {
-	if r.SourceID == nil {
+// RunEnded implements runs.OnEnded.
+func (l *recorder) RunEnded(_ context.Context, _ *store.Tx, r runs.Run) error {
+	if r.Status != runs.Succeeded || r.SourceID == nil {
 		return nil
 	}
 	l.mu.Lock()
@@ -58,7 +58,7 @@ func TestFailures(t *testing.T) {
 		}
 		server := judgetest.New(t, model.Respond)
 		l := &recorder{}
-		w := runstest.New(t, db, runstest.Scripted(server), func(w *runstest.World) { w.Runs.OnSucceeded = l })
+		w := runstest.New(t, db, runstest.Scripted(server), func(w *runstest.World) { w.Runs.OnEnded = l })
 		w.Work()
 		c := w.Org("acme")
 		triggers := c.Create(judged(with(trigger("good"), object{"id": "a"}), with(avoid("bad"), object{"id": "b"})))

@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 			"trials":  1, "baseline": "none", "seed": run["seed"], "judge": nil,
 			"progress":     object{"done": 0, "total": 2},
 			"totals":       object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
-			"trial_errors": 0, "reliable": true,
+			"trial_errors": 0, "suite_version": 1, "reliable": true,
 			"score": nil, "score_interval": nil, "lift": nil,
 			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
 			"agent": nil, "imported": nil, "catalog": nil,

@@ -48,8 +48,8 @@ type Service struct {
 	// Prices of models; nil means those that the program comes with.
 	Prices spend.Prices
 	// Catalogs lists skills as agents do; nil if no run may be asked on a catalogue.
-	Catalogs    catalogue.Lister
-	OnSucceeded OnSucceeded // may be nil
+	Catalogs catalogue.Lister
+	OnEnded  OnEnded // may be nil
 	// Concurrency is how many trials of a run wait for the judge at once; 0
 	// means 8.
 	Concurrency int
@@ -69,11 +69,12 @@ func (s *Service) Subjects() subject.Finder {
 	return subject.Finder{Sources: s.Sources, Registry: s.Registry}
 }
 
-// OnSucceeded is a hook of complete results about a skill: they are signed, and lead to
-// suggestions.
-type OnSucceeded interface {
-	// RunSucceeded is called in the transaction that ends the run.
-	RunSucceeded(ctx context.Context, tx *store.Tx, r Run) error
+// OnEnded is a hook of results about a skill. Complete ones are signed, and lead to
+// suggestions; schedules record all.
+type OnEnded interface {
+	// RunEnded is called in the transaction that ends the run, which may also have failed or
+	// been cancelled.
+	RunEnded(ctx context.Context, tx *store.Tx, r Run) error
 }
 
 // NewRun describes a run to start.
@@ -167,6 +168,7 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 		verifier: suite.VerifierKind, noSkill: suite.SupportsNoSkill, caseCount: len(suite.Cases), document: suite.Document,
 	}
 	r.Total = len(suite.Cases) * r.Trials * len(r.Baseline.Arms())
+	r.Terms.SuiteVersion = suite.Version
 	if err := s.pinSkills(ctx, &r, n.Subject); err != nil {
 		return r, err
 	}
@@ -476,9 +478,9 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err := sse.Insert(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return r, err
 	}
-	// Only complete results about the skill itself are signed or lead to suggestions.
-	if s.OnSucceeded == nil || status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil || r.Baseline == NoSkillOnly {
+	// Others are not about the skill itself.
+	if s.OnEnded == nil || r.ImproveRunID != nil || r.Catalog != nil || r.Baseline == NoSkillOnly {
 		return r, nil
 	}
-	return r, s.OnSucceeded.RunSucceeded(ctx, tx, r)
+	return r, s.OnEnded.RunEnded(ctx, tx, r)
 }

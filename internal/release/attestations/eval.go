@@ -100,13 +100,13 @@ func bySuite(trials []trialRun) []intoto.Suite {
 	return suites
 }
 
-// RunSucceeded implements runs.OnSucceeded: it signs what a run of one of the organisation's versions showed, in the
+// RunEnded implements runs.OnEnded: it signs what a run of one of the organisation's versions showed, in the
 // transaction that ends it. A run that another tool made is not signed, since
 // nothing here has seen it.
-func (s *Service) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) (err error) {
+func (s *Service) RunEnded(ctx context.Context, tx *store.Tx, r runs.Run) (err error) {
 	defer fault.Wrap(&err, "sign run %s", r.ID)
 	pin := r.Subject.Pin
-	if r.Imported != nil || pin.EntryID == "" || r.FinishedAt == nil {
+	if r.Status != runs.Succeeded || r.Imported != nil || pin.EntryID == "" || r.FinishedAt == nil {
 		return nil
 	}
 	// Its numbers are part of the gate's statement, with those of the other version.

@@ -56,7 +56,7 @@ func newEvals(t *testing.T, db *store.DB) *evals {
 		w.attestations.Register()
 		w.attestations.Mount(rw.API)
 		gated.OnGateChanged, rw.Registry.OnPush, rw.Registry.OnEntryDeleted = w.attestations, gated, gated
-		rw.Registry.OnVersion, rw.Runs.OnSucceeded = w.attestations, w.attestations
+		rw.Registry.OnVersion, rw.Runs.OnEnded = w.attestations, w.attestations
 	})
 	w.Registry.Mount(w.API)
 	w.ada = &registrytest.Client{Caller: w.OrgWithPlan("acme", access.Team)}

@@ -5,6 +5,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -102,6 +103,8 @@ type Evidence struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Model   string `json:"model"`
+	// Answered is the model that answered, as its server names it; "" if it does not.
+	Answered string `json:"answered,omitempty" doc:"The model that answered, as its server names it"`
 	// Session is the agent's own id of the conversation.
 	Session string `json:"session,omitempty"`
 	// Activated is nil if it is not known.
@@ -121,6 +124,7 @@ func (e Evidence) Then(next Evidence) Evidence {
 	if e.HasActivated() || e.Activated == nil && !next.HasActivated() {
 		next.Activated = e.Activated
 	}
+	next.Answered = cmp.Or(next.Answered, e.Answered)
 	next.Turns += e.Turns
 	next.ToolCalls += e.ToolCalls
 	for _, tool := range slices.Backward(e.Tools) {
@@ -275,6 +279,9 @@ func newResult(skill string, c agents.Choice, o agents.Outcome) Result {
 		Final: o.Final, ExitCode: o.ExitCode, Duration: o.Duration, Cost: spend.OfUsage(o.Usage), calls: o.Calls,
 	}
 	r.Tools = r.Tools[:min(len(r.Tools), maxTools)]
+	for _, a := range o.Answers {
+		r.Answered = cmp.Or(a.Model, r.Answered) // the last one: a server may fall back to another in between
+	}
 	if o.Failure != nil {
 		r.Ended = string(o.Failure.Kind)
 	}

@@ -3,6 +3,7 @@
 package runstest
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
+	"github.com/whetstone-dev/whetstone/internal/prove/schedules"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
@@ -39,6 +41,7 @@ type World struct {
 	Runs      *runs.Service
 	Trials    *trials.Service
 	Compare   *comparisons.Service
+	Schedules *schedules.Service
 	Improve   *improve.Service
 	Proposals *proposals.Service
 
@@ -64,6 +67,7 @@ func New(t *testing.T, db *store.DB, set ...func(*World)) *World {
 	w.Runs.Mount(w.API)
 	w.Trials.Mount(w.API)
 	w.Compare.Mount(w.API)
+	w.Schedules.Mount(w.API)
 	w.Improve.Mount(w.API)
 	return w
 }
@@ -100,6 +104,8 @@ func (w *World) build(set []func(*World)) {
 	}
 	w.Trials = &trials.Service{Runs: w.Runs, Recordings: w.Runs.Recordings, Jobs: w.Queue}
 	w.Compare = &comparisons.Service{DB: w.DB, Jobs: w.Queue, Suites: w.Suites, Runs: w.Runs, Trials: w.Trials, Log: w.Log}
+	w.Schedules = &schedules.Service{DB: w.DB, Jobs: w.Queue, Runs: w.Runs, Log: w.Log}
+	w.Runs.OnEnded = recorder{w.Schedules}
 	w.Proposals = &proposals.Service{DB: w.DB, Jobs: w.Queue, Registry: w.Registry, Sources: w.Sources}
 	w.Improve = &improve.Service{
 		DB: w.DB, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Runs: w.Runs, Proposals: w.Proposals, Log: w.Log,
@@ -113,7 +119,17 @@ func (w *World) build(set []func(*World)) {
 	w.Runs.Register()
 	w.Trials.Register()
 	w.Compare.Register()
+	w.Schedules.Register()
 	w.Improve.Register()
+}
+
+// A recorder lets schedules record their runs.
+type recorder struct{ schedules *schedules.Service }
+
+// RunEnded implements runs.OnEnded.
+func (r recorder) RunEnded(ctx context.Context, tx *store.Tx, run runs.Run) error {
+	_, err := r.schedules.RunEnded(ctx, tx, run)
+	return err
 }
 
 // ask makes runs and improve runs ask this judge.

@@ -9,8 +9,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// Terms are the agent of a run and what it may cost. All fields may be nil.
+// Terms are the agent of a run, what it may cost, and the version of its suite. All fields
+// may be nil.
 type Terms struct {
+	// SuiteVersion is that of the cases; 0 for runs from before it was kept.
+	SuiteVersion int64 `json:"suite_version,omitempty"`
+
 	Agent     *suites.Agent `json:"agent,omitempty"` // of the cases that name none
 	MaxMicros *int64        `json:"max_micros,omitempty"`
 	// Estimate is what the run will probably cost, in millionths of a dollar.
@@ -24,7 +28,7 @@ type Terms struct {
 
 // isZero reports whether there is nothing to store; After only comes with MaxMicros.
 func (t Terms) isZero() bool {
-	return t.Agent == nil && t.MaxMicros == nil && t.Estimate == nil && !t.Compared
+	return t.Agent == nil && t.MaxMicros == nil && t.Estimate == nil && !t.Compared && t.SuiteVersion == 0
 }
 
 // USD is an amount of millionths in dollars.

@@ -75,7 +75,7 @@ func New(t *testing.T, db *store.DB) *World {
 		DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Sessions: w.Sessions,
 	}
 	pushes.OnChanged = w.Suggestions
-	w.Sources.OnSourceChanged, w.Sources.OnSourceDeleted, trials.OnSucceeded = w.Suggestions, w.Suggestions, w.Suggestions
+	w.Sources.OnSourceChanged, w.Sources.OnSourceDeleted, trials.OnEnded = w.Suggestions, w.Suggestions, w.Suggestions
 	pushes.Register()
 	w.Sources.Register()
 	w.Suites.Register()

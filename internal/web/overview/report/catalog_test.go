@@ -30,8 +30,8 @@ const (
 // signer records the runs that it would sign.
 type signer struct{ ids *[]string }
 
-// RunSucceeded implements runs.OnSucceeded.
-func (s signer) RunSucceeded(_ context.Context, _ *store.Tx, r runs.Run) error {
+// RunEnded implements runs.OnEnded.
+func (s signer) RunEnded(_ context.Context, _ *store.Tx, r runs.Run) error {
 	*s.ids = append(*s.ids, r.ID)
 	return nil
 }
@@ -45,7 +45,7 @@ func catalogWorld(t *testing.T, db *store.DB) (w *runstest.World, signed *[]stri
 		reports := &report.Service{DB: w.DB, Costs: known}
 		reports.Mount(w.API)
 		w.Runs.Catalogs = reports
-		w.Runs.OnSucceeded = signer{signed}
+		w.Runs.OnEnded = signer{signed}
 	})
 	return w, signed
 }
