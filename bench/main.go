@@ -60,6 +60,7 @@ func benchmarks() []benchmark {
 		{"backup", "backup and restore as data grow", benchBackup},
 		{"validate", "check of a skill of 200 files", benchValidate},
 		{"work", "what each kind of request costs the service and PostgreSQL", benchWork},
+		{"compare", "a comparison of four versions beside the four runs, and the decision of the largest", benchCompare},
 		{"gate", "the decision of a large gate, and a push with the gate off", benchGate},
 	}
 }

@@ -30,7 +30,7 @@ func (a advance) Org() string { return a.OrgID }
 
 // How soon and how seldom a comparison looks at its runs: see runs.Poll.
 const (
-	minPoll = 100 * time.Millisecond
+	minPoll = 20 * time.Millisecond
 	maxPoll = 5 * time.Second
 )
 
@@ -49,9 +49,10 @@ func (s *Service) step(ctx context.Context, args advance) error {
 	if c.Status.Over() {
 		return s.cancelRuns(ctx, c)
 	}
-	wait, err := s.advance(ctx, c)
-	if err == nil && wait {
-		return runs.Poll(c.StartedAt, minPoll, maxPoll)
+	rest, err := s.advance(ctx, c)
+	if err == nil && rest > 0 {
+		// Shortly before the end it looks often: nobody waits long for the result of a short comparison.
+		return runs.Poll(c.StartedAt, minPoll, min(maxPoll, max(minPoll, rest/4)))
 	}
 	if err == nil {
 		return jobs.Snooze(0)
@@ -72,15 +73,15 @@ func (s *Service) cancelRuns(ctx context.Context, c Comparison) error {
 	return runs.CancelAll(ctx, s.Runs, c.OrgID, c.Arms)
 }
 
-// advance makes one step, and reports whether the comparison waits for its runs.
-func (s *Service) advance(ctx context.Context, c Comparison) (wait bool, err error) {
+// advance makes one step, and returns for how long the runs will probably go on; 0 once they are over.
+func (s *Service) advance(ctx context.Context, c Comparison) (rest time.Duration, err error) {
 	defer fault.Wrap(&err, "comparison %s", c.ID)
 	now, err := runs.LookAt(ctx, s.Runs, c.OrgID, c.Arms)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if now.Deleted {
-		return false, s.endAs(ctx, c, runs.Failed, "The suite was deleted.", nil)
+		return 0, s.endAs(ctx, c, runs.Failed, "The suite was deleted.", nil)
 	}
 	// A failed or cancelled run ends the comparison at once: the other arms alone answer nothing, and
 	// their trials would cost for nothing. A spent budget leaves what is known.
@@ -93,33 +94,38 @@ func (s *Service) advance(ctx context.Context, c Comparison) (wait bool, err err
 				reason = *r.Error
 			}
 			problem := fmt.Sprintf("The arm %q could not be tried: %s", c.armOf(r.ID), reason)
-			return false, s.endAs(ctx, c, runs.Failed, problem, nil)
+			return 0, s.endAs(ctx, c, runs.Failed, problem, nil)
 		case runs.Cancelled:
 			problem := fmt.Sprintf("The run of the arm %q was cancelled.", c.armOf(r.ID))
-			return false, s.endAs(ctx, c, runs.Cancelled, problem, nil)
+			return 0, s.endAs(ctx, c, runs.Cancelled, problem, nil)
 		default:
 			status = runs.BudgetSpent
 		}
 	}
 	if c.StartedAt == nil && (now.StartedAt != nil || now.Over) {
 		if err := s.begin(ctx, c); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	if !now.Over {
-		return true, nil
+		total := 0
+		for _, r := range now.Runs {
+			total += r.Total
+		}
+		took := max(minPoll, runs.Elapsed(c.StartedAt))
+		return max(minPoll, time.Duration(float64(took)*float64(total-now.Done)/float64(max(1, now.Done)))), nil
 	}
 	// The judge is paid for last, when every arm has its outputs.
 	if status == runs.Succeeded && c.Preference {
 		done, err := s.prefer(ctx, c)
 		if errors.Is(err, errBudget) {
-			return false, s.end(ctx, c, runs.BudgetSpent, "")
+			return 0, s.end(ctx, c, runs.BudgetSpent, "")
 		}
 		if err != nil || !done {
-			return false, err
+			return 0, err
 		}
 	}
-	return false, s.end(ctx, c, status, "")
+	return 0, s.end(ctx, c, status, "")
 }
 
 func (c Comparison) armOf(runID string) string {
