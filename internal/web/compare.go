@@ -127,7 +127,7 @@ func (c *compareView) count(rows []compareRow) {
 
 // BesideURL is the page of a case's first trial in both runs.
 func (c compareView) BesideURL(caseID string) string {
-	return besideURL(c.After.ID, caseID, 1, c.Before.ID)
+	return besideURL(c.After.ID, caseID, 1, c.Before.ID, "")
 }
 
 // Significant reports whether the change is unlikely to be chance, at the 5 % level.

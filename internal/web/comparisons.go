@@ -104,7 +104,12 @@ func (v comparisonView) Trials(p api.ComparedPair, caseID string) string {
 	if ids[p.A] == nil || ids[p.B] == nil {
 		return ""
 	}
-	return pathTo("runs", *ids[p.B], "trials", "1", "compare") + "?case=" + caseID + "&with=" + *ids[p.A]
+	return besideURL(*ids[p.B], caseID, 1, *ids[p.A], v.ID)
+}
+
+// Outputs links the two outputs that the judge has compared, side by side.
+func (v comparisonView) Outputs(o comparisons.Opinion) string {
+	return besideURL(o.RunB, o.CaseID, o.N, o.RunA, v.ID)
 }
 
 // Ratio formats the ratio of what two arms took, e.g. "0.4 (0.3 to 0.6)".
@@ -135,7 +140,7 @@ func (s *Service) handleComparison(v *visit) (answer, error) {
 		view.Labels[of.ID] = of.Label()
 	}
 	if c.Preference {
-		if view.Opinions, err = s.Comparisons.Opinions(v.Context(), c); err != nil {
+		if view.Opinions, err = s.Comparisons.Opinions(v.Context(), c, ""); err != nil {
 			return answer{}, err
 		}
 		view.Judged = len(view.Opinions)

@@ -151,7 +151,7 @@ func (s gateSuite) BesideURL(caseID string) string {
 	if s.Name == "" || s.Runs.New == "" {
 		return ""
 	}
-	return besideURL(s.Runs.New, caseID, max(1, s.Runs.First[caseID]), s.Runs.Current)
+	return besideURL(s.Runs.New, caseID, max(1, s.Runs.First[caseID]), s.Runs.Current, "")
 }
 
 // P formats a p-value, e.g. "p = 0.0312". A smaller one has no meaning that a person

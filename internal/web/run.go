@@ -227,7 +227,7 @@ func (r runView) BesideURL(caseID string) string {
 	if len(r.Baseline.Arms()) < 2 {
 		return ""
 	}
-	return besideURL(r.ID, caseID, 1, "")
+	return besideURL(r.ID, caseID, 1, "", "")
 }
 
 // Again is the form of the same run on the skill as it is now; nil for one that can't be

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
+	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
@@ -103,11 +105,14 @@ func trialURL(k trials.Key) string {
 }
 
 // besideURL returns the URL of the page with a trial beside that of the baseline, or
-// of another run.
-func besideURL(runID, caseID string, n int, with string) string {
+// of another run, which may be the arm of a comparison.
+func besideURL(runID, caseID string, n int, with, comparison string) string {
 	q := url.Values{"case": {caseID}}
 	if with != "" {
 		q.Set("with", with)
+	}
+	if comparison != "" {
+		q.Set("comparison", comparison)
 	}
 	return pathTo("runs", runID, "trials", strconv.Itoa(n), "compare") + "?" + q.Encode()
 }
@@ -140,7 +145,7 @@ func (s *Service) handleTrial(v *visit) (answer, error) {
 		}
 	}
 	if len(arms) > 1 {
-		view.Beside = besideURL(key.RunID, key.CaseID, key.N, "")
+		view.Beside = besideURL(key.RunID, key.CaseID, key.N, "", "")
 	}
 	return show("trial", "Trial of "+view.Label, view), nil
 }
@@ -222,15 +227,17 @@ type besideView struct {
 	Asked     string // by both
 	Columns   [2]trialColumn
 	Others    []trialLink
+	Compared  string               // id of the comparison whose arms the runs are; "" for none
+	Opinion   *comparisons.Opinion // what the judge said about the two; nil for nothing
 }
 
 func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 	right, with := trialKey(v), v.URL.Query().Get("with")
-	right.Arm = runs.WithSkill
 	run, err := s.Runs.Get(v.Context(), v.Caller.OrgID, right.RunID)
 	if err != nil {
 		return answer{}, err
 	}
+	right.Arm = run.Baseline.Arms()[0]
 	left := right
 	switch arms := run.Baseline.Arms(); {
 	case with != "":
@@ -242,7 +249,7 @@ func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 		if other.SuiteID != run.SuiteID {
 			return answer{}, fault.New(fault.Malformed, "The runs are of different suites; choose two of one suite")
 		}
-		left.RunID = other.ID
+		left.RunID, left.Arm = other.ID, other.Baseline.Arms()[0]
 	case len(arms) > 1:
 		left.Arm = arms[1]
 	default:
@@ -253,13 +260,29 @@ func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	view := besideView{Run: run, SuiteName: suite.Name}
+	var names [2]string
+	if id := v.URL.Query().Get("comparison"); id != "" && with != "" {
+		if names, err = s.addComparison(v, &view, id, left, right); err != nil {
+			return answer{}, err
+		}
+	}
 	for i, key := range []trials.Key{left, right} {
 		column, err := s.besideColumn(v, key)
 		if err != nil {
 			return answer{}, err
 		}
-		if with != "" { // both are with the skill, perhaps with the same version
+		if with != "" && view.Compared == "" && !column.Missing { // both are with the skill, perhaps with the same version
 			column.Title = [...]string{"Before: ", "After: "}[i] + strings.ToLower(column.Title[:1]) + column.Title[1:]
+		}
+		if view.Compared != "" {
+			column.Title = names[i]
+		}
+		for _, f := range column.Files {
+			for k, line := range f.Lines {
+				if len(line.Spans) == 1 {
+					f.Lines[k].Spans = view.Marked(i, line.Spans[0].Text)
+				}
+			}
 		}
 		view.Columns[i] = column
 		view.Label, view.Asked = cmp.Or(view.Label, caseLabel(column.Case)), cmp.Or(view.Asked, column.Asked)
@@ -270,10 +293,58 @@ func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 	}
 	for n := range run.Trials {
 		view.Others = append(view.Others, trialLink{
-			"Trial " + strconv.Itoa(n+1), besideURL(run.ID, right.CaseID, n+1, with), n+1 == right.N,
+			"Trial " + strconv.Itoa(n+1), besideURL(run.ID, right.CaseID, n+1, with, view.Compared), n+1 == right.N,
 		})
 	}
 	return show("trials_beside", "Two trials of "+view.Label, view), nil
+}
+
+// addComparison adds what the judge said about two trials of the arms of a comparison, and returns
+// the names of the arms.
+func (s *Service) addComparison(v *visit, view *besideView, id string, left, right trials.Key) (names [2]string, err error) {
+	c, err := s.Comparisons.Get(v.Context(), v.Caller.OrgID, id)
+	if err != nil {
+		return names, err
+	}
+	view.Compared = c.ID
+	for _, a := range c.Arms {
+		for i, key := range []trials.Key{left, right} {
+			if run, _ := a.Made(); run == key.RunID {
+				names[i] = a.Name
+			}
+		}
+	}
+	if names[0] == "" || names[1] == "" {
+		return names, fault.New(fault.NotFound, "The comparison has no such arms")
+	}
+	all, err := s.Comparisons.Opinions(v.Context(), c, right.CaseID)
+	for _, o := range all {
+		if o.RunA == left.RunID && o.RunB == right.RunID && o.N == right.N {
+			view.Opinion = &o
+		}
+	}
+	return names, err
+}
+
+// Marked is a text with what the judge quoted of it as an added span.
+func (v besideView) Marked(column int, text string) []compare.Span {
+	var words []string
+	if v.Opinion != nil {
+		words = strings.Fields([2]string{v.Opinion.QuoteA, v.Opinion.QuoteB}[column])
+	}
+	for i, w := range words { // a model joins lines, and shortens white space
+		words[i] = regexp.QuoteMeta(w)
+	}
+	var at []int
+	if len(words) > 0 {
+		at = regexp.MustCompile(strings.Join(words, `\s+`)).FindStringIndex(text)
+	}
+	if at == nil {
+		return []compare.Span{{Kind: compare.Same, Text: text}}
+	}
+	return []compare.Span{
+		{Kind: compare.Same, Text: text[:at[0]]}, {Kind: compare.Added, Text: text[at[0]:at[1]]}, {Kind: compare.Same, Text: text[at[1]:]},
+	}
 }
 
 // besideColumn returns one of two trials; Missing if it does not exist, as in a run

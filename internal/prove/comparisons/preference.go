@@ -301,23 +301,25 @@ func shown(p trials.Product) string {
 
 // An Opinion is what the judge said about two outputs, for people.
 type Opinion struct {
-	A, B, CaseID           string // names of arms
+	A, B                   string // names of arms
+	RunA, RunB, CaseID     string
 	N                      int    // the trial
 	Winner                 string // the name of an arm; "" for a tie
 	Inconsistent           bool
 	Reason, QuoteA, QuoteB string
 }
 
-// Opinions returns what the judge said about the outputs of a comparison, without the controls.
-func (s *Service) Opinions(ctx context.Context, c Comparison) (all []Opinion, err error) {
-	made, err := answersOf(ctx, s.DB, c.ID, "")
+// Opinions returns what the judge said about the outputs of a comparison, or of one case, without
+// the controls.
+func (s *Service) Opinions(ctx context.Context, c Comparison, caseID string) (all []Opinion, err error) {
+	made, err := answersOf(ctx, s.DB, c.ID, caseID)
 	for _, q := range made {
 		if q.Kind != ordinary || q.Answer.Reason == "" {
 			continue
 		}
 		o := Opinion{
-			A: c.Arms[q.A].Name, B: c.Arms[q.B].Name, CaseID: q.CaseID, N: q.N, Inconsistent: q.Answer.Inconsistent,
-			Reason: q.Answer.Reason, QuoteA: q.Answer.QuoteA, QuoteB: q.Answer.QuoteB,
+			A: c.Arms[q.A].Name, B: c.Arms[q.B].Name, RunA: c.Arms[q.A].runID, RunB: c.Arms[q.B].runID, CaseID: q.CaseID, N: q.N,
+			Inconsistent: q.Answer.Inconsistent, Reason: q.Answer.Reason, QuoteA: q.Answer.QuoteA, QuoteB: q.Answer.QuoteB,
 		}
 		switch q.Answer.Winner {
 		case "a":
