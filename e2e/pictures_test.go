@@ -71,10 +71,10 @@ func pictures(b *tab, key string) {
 func (b *tab) firstLink(path, begin string) string {
 	b.t.Helper()
 	b.visit(path)
-	return run(b, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector("main a[href^=%q]").getAttribute("href")`, begin)))
+	return run(b, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector('main a[href^=%q]').getAttribute("href")`, begin)))
 }
 
-// inFewColours makes a picture a third of its size: it keeps the 256 most frequent colours,
+// inFewColours makes a picture a third of its size: it keeps the 64 most frequent colours,
 // and the nearest of them for the others.
 func inFewColours(t *testing.T, picture []byte) []byte {
 	t.Helper()
@@ -89,7 +89,7 @@ func inFewColours(t *testing.T, picture []byte) []byte {
 		}
 	}
 	palette := slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int { return cmp.Compare(count[b], count[a]) })
-	to := image.NewPaletted(bounds, palette[:min(len(palette), 256)])
+	to := image.NewPaletted(bounds, palette[:min(len(palette), 64)])
 	nearest := map[color.Color]uint8{}
 	for c := range count {
 		nearest[c] = uint8(to.Palette.Index(c))
