@@ -65,4 +65,6 @@ type CatalogToken struct {
 	LastUsedAt *Time  `json:"last_used_at" doc:"To the minute"`
 	ExpiresAt  *Time  `json:"expires_at"`
 	ReplacedAt *Time  `json:"replaced_at"`
+	// Sets are none for a token that opens everything.
+	Sets []string `json:"sets" nullable:"false" doc:"Ids of the sets whose skills alone it opens; none: it opens everything"`
 }

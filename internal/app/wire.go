@@ -160,16 +160,17 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
 	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.links, Jobs: queue, Registry: p.registry}
-	p.tokens = &tokens.Service{Kind: tokens.Catalog, DB: db, Log: log("catalog")}
+	p.report = &report.Service{DB: db, Costs: p.costs}
+	p.sets = &sets.Service{DB: db, Teams: p.teams, Installations: p.installations, Listings: p.report}
+	p.tokens = &tokens.Service{Kind: tokens.Catalog, DB: db, Log: log("catalog"), Sets: p.sets}
 	p.catalog = &catalog.Service{
-		Registry: p.registry, Tokens: p.tokens, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(), Log: log("catalog"),
+		Registry: p.registry, Tokens: p.tokens, Sets: p.sets, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(),
+		Log: log("catalog"),
 	}
 	p.publishers = &publishers.Service{
 		DB: db, Auth: on.auth, Registry: p.registry, Keys: oidc.NewKeys(on.targets), PublicURL: a.URL(),
 		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
-	p.report = &report.Service{DB: db, Costs: p.costs}
-	p.sets = &sets.Service{DB: db, Teams: p.teams, Installations: p.installations, Listings: p.report}
 	reasons := grades.Reasons{DB: db, Seal: a.keyring, Log: log("grades")}
 	p.evidence = &content.Service{
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Quotations: reasons, Retention: time.Duration(c.RetentionPrompts),

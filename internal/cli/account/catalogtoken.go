@@ -47,6 +47,7 @@ type catalogTokenCreate struct {
 	server.Flags `embed:""`
 	Name         string          `arg:"" help:"What the token is for, e.g. the project."`
 	Expires      config.Duration `env:"-" placeholder:"90d" help:"Lifetime of the token; it does not expire when empty."`
+	Sets         []string        `env:"-" name:"set" placeholder:"SET" help:"Open only the skills of this set, by its name or id. Repeatable."`
 }
 
 // Run creates a token and prints it alone, so that a script can capture it.
@@ -55,6 +56,16 @@ func (c *catalogTokenCreate) Run(ctx context.Context, p *term.Program) error {
 		body := map[string]any{"name": c.Name}
 		if c.Expires > 0 {
 			body["expires_at"] = time.Now().Add(time.Duration(c.Expires)).UTC()
+		}
+		if len(c.Sets) > 0 {
+			ids := make([]string, len(c.Sets))
+			for i, name := range c.Sets {
+				var err error
+				if ids[i], err = s.SetID(ctx, name); err != nil {
+					return err
+				}
+			}
+			body["sets"] = ids
 		}
 		var out newCatalogToken
 		if err := s.Call(ctx, http.MethodPost, catalogTokens.Path, body, &out); err != nil {

@@ -73,6 +73,18 @@ func (s *Session) SuiteID(ctx context.Context, name string) (string, error) {
 		strings.Join(ids, ", "))
 }
 
+// SetID resolves a set's name to its id; an id stays as it is, without a request.
+func (s *Session) SetID(ctx context.Context, name string) (string, error) {
+	if IsID(name) {
+		return name, nil
+	}
+	all, err := s.Sets(ctx, client.SetFilter{Name: name})
+	if err != nil {
+		return "", err
+	}
+	return Pick("set", "set list", name, all, func(one api.Set) (string, []string) { return one.ID, []string{one.Name} })
+}
+
 // EvalSubject returns the skill that --source or --entry names. One of them is
 // required. version "" means the current one of the entry.
 func (s *Session) EvalSubject(ctx context.Context, source, entry, version string) (api.EvalSubject, error) {

@@ -78,7 +78,7 @@ func (c *Cache[V]) Get(
 	}
 	// It is made for all requests that wait, so it must not be cancelled with one
 	// of them. One that comes after a removal does not wait for what began before it.
-	flight := fmt.Sprintf("%t %q %q %d", sh.Private, sh.OrgName, name, revision.Removals)
+	flight := fmt.Sprintf("%t %q %q %q %d", sh.Private, sh.OrgName, sh.Sets, name, revision.Removals)
 	made := c.making.DoChan(flight, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTimeout)
 		defer cancel()

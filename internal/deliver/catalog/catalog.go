@@ -5,9 +5,9 @@
 package catalog
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +25,7 @@ import (
 type Service struct {
 	Registry *registry.Service
 	Tokens   *tokens.Service
+	Sets     Sets
 	// Keys with the permission read are accepted like tokens: in a header, and until
 	// KeysEnd in paths.
 	Keys    httpapi.Authenticator
@@ -39,12 +40,14 @@ type Service struct {
 	once     sync.Once
 	listings *Cache[Listing]
 	indexes  *Cache[*Document]
+	chosen   *Cache[registry.Selection]
 	warned   *lru.Cache[string, time.Time] // of keys in paths, by their ids
 }
 
 func (s *Service) init() {
 	s.listings = &Cache[Listing]{Registry: s.Registry, Limit: maxListings}
 	s.indexes = &Cache[*Document]{Registry: s.Registry, Limit: maxIndexes}
+	s.chosen = &Cache[registry.Selection]{Registry: s.Registry, Limit: maxChosen}
 	s.warned = lru.New[string, time.Time](maxWarned)
 }
 
@@ -62,6 +65,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	a.Handle("GET /{skill}/.well-known/agent-skills/index.json", Limit(), s.oneOrAll())
 	// Nothing more exact is possible beside {name}/{path...} above.
 	a.Handle("GET /o/{org}/{token}/{skill}/{index...}", Limit(), s.oneOrAll())
+	a.Handle("GET /o/{org}/{token}/sets/{set}/{skill}/{index...}", Limit(), s.oneOrAll())
 }
 
 // oneOrAll serves the index of a shelf, or of one skill: installers that are given
@@ -71,6 +75,12 @@ func (s *Service) oneOrAll() http.Handler {
 	next := s.Handler(s.handleIndex)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		skill := r.PathValue("skill")
+		// No set is called like that: it is the index of the one skill "sets".
+		if r.PathValue("set") == ".well-known" {
+			r.SetPathValue("index", path.Join(".well-known", skill, r.PathValue("index")))
+			r.SetPathValue("set", "")
+			skill = "sets"
+		}
 		// All tokens and keys have an underscore, and no skill on a shelf has.
 		if token := r.PathValue("token"); token != "" && !strings.Contains(token, "_") && skill == "" {
 			r.SetPathValue("token", "")
@@ -84,15 +94,6 @@ func (s *Service) oneOrAll() http.Handler {
 	})
 }
 
-// skill finds one skill of a shelf by its name.
-func (s *Service) skill(ctx context.Context, sh Shelf, name string) (registry.Listed, error) {
-	l, err := s.Registry.SkillOnShelf(ctx, sh.Shelf, name)
-	if err == nil && !discoverable(l) {
-		err = fault.New(fault.NotFound, "Skill %s not found", l.Name)
-	}
-	return l, err
-}
-
 func (s *Service) handleIndex(w http.ResponseWriter, r *http.Request, sh Shelf) error {
 	if file := r.PathValue("index"); file != "" && file != ".well-known/agent-skills/index.json" {
 		return fault.New(fault.NotFound, "No such file")
@@ -101,7 +102,7 @@ func (s *Service) handleIndex(w http.ResponseWriter, r *http.Request, sh Shelf) 
 	if only == "" {
 		return s.serveIndex(w, r, sh, newIndex)
 	}
-	l, err := s.skill(r.Context(), sh, only)
+	l, err := s.Skill(r.Context(), sh.Shelf, only)
 	if err != nil {
 		return err
 	}
@@ -131,15 +132,19 @@ func (s *Service) handleArchive(w http.ResponseWriter, r *http.Request, sh Shelf
 	if !ok {
 		return fault.New(fault.NotFound, "No such file")
 	}
-	l, err := s.skill(r.Context(), sh, r.PathValue("name"))
+	l, err := s.Skill(r.Context(), sh.Shelf, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	return s.Registry.ServeCanonical(w, r, l.Entry, hash)
+	allowed, err := s.Allowed(r.Context(), sh.Shelf, l.ID)
+	if err != nil {
+		return err
+	}
+	return s.Registry.ServeCanonical(w, r, l.Entry, hash, allowed)
 }
 
 func (s *Service) handleOldFile(w http.ResponseWriter, r *http.Request, sh Shelf) error {
-	l, err := s.skill(r.Context(), sh, r.PathValue("name"))
+	l, err := s.Skill(r.Context(), sh.Shelf, r.PathValue("name"))
 	if err != nil {
 		return err
 	}

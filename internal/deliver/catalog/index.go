@@ -41,7 +41,7 @@ func (s *Service) index(ctx context.Context, sh registry.Shelf, f indexFormat) (
 		var skills indexed
 		// Row by row, so that the manifests of all skills are never in memory at
 		// once.
-		if err := s.Registry.EachOnShelf(ctx, sh, maxSkills, func(l registry.Listed, paths string) error {
+		if err := s.each(ctx, sh, func(l registry.Listed, paths string) error {
 			return skills.add(f, l, paths)
 		}); err != nil {
 			return nil, 0, err

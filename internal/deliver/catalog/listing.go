@@ -38,23 +38,28 @@ func (l Listing) Find(name string) (registry.Listed, bool) {
 // versions are never current.
 func (s *Service) Listing(ctx context.Context, sh registry.Shelf) (Listing, error) {
 	s.once.Do(s.init)
-	return s.listings.Get(ctx, sh, "", func(ctx context.Context) (Listing, int64, error) { return s.readListing(ctx, sh) })
+	return s.listings.Get(ctx, sh, "", func(ctx context.Context) (Listing, int64, error) {
+		return s.readListing(ctx, sh, s.each)
+	})
 }
 
 // ReadListing is Listing as the database has it now.
 func (s *Service) ReadListing(ctx context.Context, sh registry.Shelf) (Listing, error) {
-	list, _, err := s.readListing(ctx, sh)
+	list, _, err := s.readListing(ctx, sh, s.freshly)
 	return list, err
 }
 
-func (s *Service) readListing(ctx context.Context, sh registry.Shelf) (list Listing, size int64, err error) {
+// An eacher calls fn for the skills of a shelf.
+type eacher func(ctx context.Context, sh registry.Shelf, fn func(l registry.Listed, paths string) error) error
+
+func (s *Service) readListing(ctx context.Context, sh registry.Shelf, each eacher) (list Listing, size int64, err error) {
 	release, err := s.Memory.Reserve(ctx, maxIndex)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer release()
 	list = Listing{}
-	err = s.Registry.EachOnShelf(ctx, sh, maxSkills, func(l registry.Listed, _ string) error {
+	err = each(ctx, sh, func(l registry.Listed, _ string) error {
 		l.Description = l.Summary()
 		l.Current.Description = l.Description
 		cost := int64(listedSize + len(l.Name) + len(l.Description) + len(l.OrgName))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,9 +18,12 @@ import (
 
 // Bases are the paths that every protocol is served under: the host's own has the
 // public skills of all organisations, that of an organisation its public ones, and
-// that with a catalog token also those that only the organisation may see. The token
-// is in the path because installers send no headers.
-func Bases() []string { return []string{"", "/o/{org}", "/o/{org}/{token}"} }
+// that with a catalog token also those that only the organisation may see, or what the
+// token's sets have. The last has what one set has. The token is in the path because
+// installers send no headers.
+func Bases() []string {
+	return []string{"", "/o/{org}", "/o/{org}/{token}", "/o/{org}/{token}/sets/{set}"}
+}
 
 // Limit is that of a route. A fleet behind one address may install a whole catalog
 // at once.
@@ -33,6 +37,9 @@ type Shelf struct {
 	// Base is the path of the request before that of the protocol, escaped as in an
 	// address: "", "/o/acme" or "/o/acme/TOKEN".
 	Base string
+
+	// Set is the name of the set in the path, if there is one.
+	Set string
 
 	keyID string // of the API key in the path, if there is one
 }
@@ -62,17 +69,26 @@ func (s *Service) Shelf(r *http.Request) (Shelf, error) {
 		return sh, s.openByHeader(r, &sh)
 	}
 	sh.Base += "/" + url.PathEscape(token)
-	opens, keyID, err := s.opens(r.Context(), token)
+	o, err := s.opens(r.Context(), token)
 	switch {
 	case err != nil:
 		return sh, err
-	case opens != org:
+	case o.orgName != org:
 		return sh, fault.New(fault.Denied, "This token does not open %s", org)
-	case keyID != "" && !time.Now().Before(s.keysEnd()):
+	case o.keyID != "" && !time.Now().Before(s.keysEnd()):
 		return sh, fault.New(fault.Denied, "API keys no longer open catalogs; use a catalog token")
 	}
-	sh.Private, sh.keyID = true, keyID
-	return sh, nil
+	sh.Private, sh.keyID, sh.Sets = true, o.keyID, strings.Join(o.sets, ",")
+	if sh.Set = r.PathValue("set"); sh.Set == "" {
+		return sh, nil
+	}
+	sh.Base += "/sets/" + url.PathEscape(sh.Set)
+	id, err := s.Sets.Named(r.Context(), org, sh.Set)
+	if err == nil && len(o.sets) > 0 && !slices.Contains(o.sets, id) {
+		err = fault.New(fault.Denied, "This token does not open the set %s", sh.Set)
+	}
+	sh.Sets = id
+	return sh, err
 }
 
 // openByHeader adds what only the organisation may see for a client that can send
@@ -82,23 +98,30 @@ func (s *Service) openByHeader(r *http.Request, sh *Shelf) error {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return nil
 	}
-	opens, _, err := s.opens(r.Context(), strings.TrimSpace(token))
-	sh.Private = err == nil && opens == sh.OrgName
+	o, err := s.opens(r.Context(), strings.TrimSpace(token))
+	if err == nil && o.orgName == sh.OrgName {
+		sh.Private, sh.Sets = true, strings.Join(o.sets, ",")
+	}
 	return err
 }
 
-// opens returns the name of the organisation whose catalogs a catalog token or an
-// API key opens, and the id of the key.
-func (s *Service) opens(ctx context.Context, token string) (orgName, keyID string, err error) {
+// An opened token is a catalog token or an API key.
+type opened struct {
+	orgName string   // whose catalogs it opens
+	keyID   string   // of an API key
+	sets    []string // that it is bound to; none for all that the organisation has
+}
+
+func (s *Service) opens(ctx context.Context, token string) (o opened, err error) {
 	if strings.HasPrefix(token, auth.CatalogPrefix) {
-		_, orgName, err = s.Tokens.Open(ctx, token)
-		return orgName, "", err
+		t, orgName, err := s.Tokens.Open(ctx, token)
+		return opened{orgName: orgName, sets: t.Sets}, err
 	}
 	caller, err := s.Keys.Authenticate(ctx, token)
 	if err == nil && !caller.May(access.Read) {
 		err = fault.New(fault.Denied, "This key may not read")
 	}
-	return caller.OrgName, caller.KeyID, err
+	return opened{orgName: caller.OrgName, keyID: caller.KeyID}, err
 }
 
 // Handler finds the shelf that a request is about, and turns errors into plain

@@ -11,7 +11,11 @@ import (
 
 // Skill finds one skill of a shelf by its name.
 func (s *Service) Skill(ctx context.Context, sh registry.Shelf, name string) (registry.Listed, error) {
-	l, err := s.Registry.SkillOnShelf(ctx, sh, name)
+	only, err := s.selection(ctx, sh)
+	if err != nil {
+		return registry.Listed{}, err
+	}
+	l, err := s.Registry.SkillOnShelf(ctx, sh, only, name)
 	if err == nil && !discoverable(l) {
 		err = fault.New(fault.NotFound, "Skill %s not found", name)
 	}

@@ -175,7 +175,8 @@ func (s *Service) recountWaiting(ctx context.Context, _ recountMachines) error {
 	for done := false; !done; {
 		err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 			rows, err := tx.Query(ctx, `
-				SELECT user_id, device_id, org_id FROM installation_machines WHERE digest = '' ORDER BY user_id, device_id LIMIT $1`,
+				SELECT user_id, device_id, org_id FROM installation_machines WHERE digest = ''
+				ORDER BY user_id, device_id LIMIT $1`,
 				recountBatch)
 			waiting, err := store.All(rows, err, func(row store.Row) (w [3]string, err error) {
 				err = row.Scan(&w[0], &w[1], &w[2])

@@ -185,8 +185,11 @@ func (s *Service) Outputs(ctx context.Context, orgID string, all []Set) ([]api.S
 	for i, set := range all {
 		out[i] = api.Set{
 			ID: set.ID, Name: set.Name, Description: orNull(set.Description), Entries: make([]api.SetEntry, len(set.Entries)),
-			Teams: append([]string{}, set.Teams...), Repositories: append([]string{}, set.Repositories...), Required: set.Required,
-			Owners:    api.SetOwnersList{Users: append([]string{}, set.Owners.Users...), Teams: append([]string{}, set.Owners.Teams...)},
+			Teams: append([]string{}, set.Teams...), Repositories: append([]string{}, set.Repositories...),
+			Required: set.Required,
+			Owners: api.SetOwnersList{
+				Users: append([]string{}, set.Owners.Users...), Teams: append([]string{}, set.Owners.Teams...),
+			},
 			Catalogue: listings[i], CreatedAt: httpapi.Time(set.CreatedAt), UpdatedAt: httpapi.Time(set.UpdatedAt),
 		}
 		for k, e := range set.Entries {

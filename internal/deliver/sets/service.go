@@ -190,7 +190,8 @@ func (s *Service) entries(ctx context.Context, orgID string, all []NewEntry) (fo
 		case !known && all[i].Name != "":
 			issues = append(issues, fault.At(path+".name", "%s.name must be the name of an entry of the organisation", path))
 		case !known:
-			issues = append(issues, fault.At(path+".entry_id", "%s.entry_id must be the id of an entry of the organisation", path))
+			path += ".entry_id"
+			issues = append(issues, fault.At(path, "%s must be the id of an entry of the organisation", path))
 		case twice:
 			issues = append(issues, fault.At(path, "%s is the same entry as entries.%d", path, k))
 		default:

@@ -126,6 +126,25 @@ func updateSet(ctx context.Context, tx *store.Tx, s Set) error {
 	return err
 }
 
+// Known implements tokens.Sets: it returns which of the ids are sets of the organisation.
+func (s *Service) Known(ctx context.Context, orgID string, ids []string) ([]string, error) {
+	in, list := s.DB.Dialect().In("$2", ids)
+	rows, err := s.DB.Query(ctx, `SELECT s.id FROM sets s WHERE s.org_id = $1 AND s.id`+in+` ORDER BY s.id`, orgID, list)
+	return store.All(rows, err, store.Value[string])
+}
+
+// entriesOf returns what sets want, all together.
+func entriesOf(ctx context.Context, q store.Querier, orgID string, ids []string) ([]registry.Wanted, error) {
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `
+		SELECT entry_id, version_range FROM set_entries WHERE org_id = $1 AND set_id`+in+`
+		ORDER BY set_id, position`, orgID, list)
+	return store.All(rows, err, func(row store.Row) (w registry.Wanted, err error) {
+		err = row.Scan(&w.EntryID, &w.Range)
+		return w, err
+	})
+}
+
 // replaceLists writes the lists of a set anew.
 func replaceLists(ctx context.Context, tx *store.Tx, s Set) error {
 	for _, table := range []string{"set_entries", "set_teams", "set_owners"} {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -98,13 +99,20 @@ func ArchiveOptions(name, version string) blob.SignOptions {
 }
 
 // ServeCanonical serves the canonical archive with a hash, of any published version of an
-// entry: an index that a client fetched earlier may list an older version. A missing one
-// is fault.NotFound.
-func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry, hash string) error {
-	version, key, err := canonicalByHash(r.Context(), s.DB, e, hash)
+// entry that allowed accepts: an index that a client fetched earlier may list an older version. A
+// missing one is fault.NotFound.
+func (s *Service) ServeCanonical(
+	w http.ResponseWriter, r *http.Request, e Entry, hash string, allowed func(version string) bool,
+) error {
+	found, err := canonicalsByHash(r.Context(), s.DB, e, hash)
 	if err != nil {
 		return err
 	}
+	at := slices.IndexFunc(found, func(c canonical) bool { return allowed(c.version) })
+	if at < 0 {
+		return fault.New(fault.NotFound, "No such file")
+	}
+	version, key := found[at].version, found[at].key
 	return blob.Serve(w, r, s.Blobs, key, ArchiveOptions(e.Name, version))
 }
 

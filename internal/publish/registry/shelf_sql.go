@@ -68,6 +68,31 @@ func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn f
 	})
 }
 
+// eachSelected is eachOnShelf for a shelf of sets, with the versions that they give.
+func eachSelected(ctx context.Context, q store.Querier, sh Shelf, only Selection, fn func(l Listed, paths string) error) error {
+	var versions []string
+	for _, s := range only {
+		if s.VersionID != "" {
+			versions = append(versions, s.VersionID)
+		}
+	}
+	in, list := q.Dialect().In("$2", versions)
+	rows, err := q.Query(ctx, `
+		SELECT `+listedColumns+`, v.archive_key, v.file_paths
+		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		WHERE `+sh.condition()+` AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL AND v.state = 'published'
+			AND v.id`+in+`
+		ORDER BY e.id`, sh.OrgName, list)
+	return store.Each(rows, err, func(row store.Row) error {
+		var l Listed
+		var paths string
+		if err := row.Scan(append(listedTargets(&l), &l.Current.archiveKey, &paths)...); err != nil {
+			return err
+		}
+		return fn(l, paths)
+	})
+}
+
 // RevisionOf is Service.ShelfRevision inside a transaction. It sums the counters of the
 // shelf's organisations.
 func RevisionOf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error) {
@@ -81,13 +106,16 @@ func RevisionOf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error
 	})
 }
 
-// canonicalByHash finds a published version by the hash of its canonical archive, and the
-// archive's key.
-func canonicalByHash(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
+// A canonical archive is that of a published version.
+type canonical struct{ version, key string }
+
+// canonicalsByHash finds published versions by the hash of their canonical archive: several may
+// have the same files.
+func canonicalsByHash(ctx context.Context, q store.Querier, e Entry, hash string) ([]canonical, error) {
 	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+`
-		AND v.canonical_hash = $3 AND v.state = 'published' LIMIT 1`, e.OrgID, e.ID, hash)
-	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
-		return struct{}{}, row.Scan(&version, &key)
+		AND v.canonical_hash = $3 AND v.state = 'published' ORDER BY v.id`, e.OrgID, e.ID, hash)
+	return store.All(rows, err, func(row store.Row) (c canonical, err error) {
+		err = row.Scan(&c.version, &c.key)
+		return c, err
 	})
-	return version, key, err
 }

@@ -32,7 +32,11 @@ func (s *Service) asked(r *http.Request, v visit) (registry.Listed, error) {
 
 // version finds a version of a skill: the current one without a name. Candidates
 // and withdrawn versions are in no catalog.
-func (s *Service) version(ctx context.Context, l registry.Listed, name string) (registry.Version, error) {
+func (s *Service) version(ctx context.Context, v visit, l registry.Listed, name string) (registry.Version, error) {
+	allowed, err := s.Catalog.Allowed(ctx, v.Shelf.Shelf, l.ID)
+	if err != nil {
+		return registry.Version{}, err
+	}
 	if name == "" {
 		return s.Registry.VersionByID(ctx, s.DB, l.Entry, l.Current.ID)
 	}
@@ -40,7 +44,7 @@ func (s *Service) version(ctx context.Context, l registry.Listed, name string) (
 	switch {
 	// A candidate is not found rather than denied: it must not show that there is
 	// one.
-	case fault.Is(err, fault.NotFound), err == nil && ver.State == registry.Candidate:
+	case fault.Is(err, fault.NotFound), err == nil && (ver.State == registry.Candidate || !allowed(ver.Version)):
 		return ver, fault.New(fault.NotFound, "Version not found")
 	case err == nil && ver.State == registry.Withdrawn:
 		return ver, fault.New(fault.NotFound, "Version %s was withdrawn", ver.Version)
@@ -49,13 +53,13 @@ func (s *Service) version(ctx context.Context, l registry.Listed, name string) (
 }
 
 // askedVersion finds the version that a query names, by itself or by the only tag.
-func (s *Service) askedVersion(r *http.Request, l registry.Listed) (registry.Version, error) {
+func (s *Service) askedVersion(r *http.Request, v visit, l registry.Listed) (registry.Version, error) {
 	query := r.URL.Query()
 	// A version wins over a tag, as in the clients.
 	if tag := query.Get("tag"); query.Get("version") == "" && tag != "" && tag != "latest" {
 		return registry.Version{}, fault.New(fault.NotFound, "Version not found")
 	}
-	return s.version(r.Context(), l, query.Get("version"))
+	return s.version(r.Context(), v, l, query.Get("version"))
 }
 
 type ownerOutput struct {
@@ -108,6 +112,10 @@ func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit
 		pushed, id = math.MaxInt64, ""
 	}
 	limit := limitOf(query)
+	allowed, err := s.Catalog.Allowed(r.Context(), v.Shelf.Shelf, l.ID)
+	if err != nil {
+		return err
+	}
 	// One more than the page tells whether another one follows.
 	versions, err := registry.PublishedBefore(r.Context(), s.DB, l.ID, pushed, id, limit+1)
 	if err != nil {
@@ -119,8 +127,10 @@ func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit
 		cursor := newCursor(store.Micros(versions[limit-1].PushedAt), versions[limit-1].ID)
 		out.NextCursor = &cursor
 	}
-	for _, v := range versions {
-		out.Items = append(out.Items, newVersionOutput(v))
+	for _, ver := range versions {
+		if allowed(ver.Version) {
+			out.Items = append(out.Items, newVersionOutput(ver))
+		}
 	}
 	return answer(w, out)
 }
@@ -167,7 +177,7 @@ func (s *Service) handleVersion(w http.ResponseWriter, r *http.Request, v visit)
 	if err != nil {
 		return err
 	}
-	ver, err := s.version(r.Context(), l, r.PathValue("version"))
+	ver, err := s.version(r.Context(), v, l, r.PathValue("version"))
 	if err != nil {
 		return err
 	}
@@ -192,7 +202,7 @@ func (s *Service) handleFile(w http.ResponseWriter, r *http.Request, v visit) er
 	if err != nil {
 		return err
 	}
-	ver, err := s.askedVersion(r, l)
+	ver, err := s.askedVersion(r, v, l)
 	if err != nil {
 		return err
 	}
@@ -266,10 +276,14 @@ func (s *Service) handleResolve(w http.ResponseWriter, r *http.Request, v visit)
 	// The fingerprint is ClawHub's own digest of a folder, which the registry
 	// computes for every version that it stores.
 	hash := treehash.Hash{Kind: treehash.ClawHub, Hex: treehash.Parse(treehash.ClawHub, r.URL.Query().Get("hash"))}
+	allowed, err := s.Catalog.Allowed(r.Context(), v.Shelf.Shelf, l.ID)
+	if err != nil {
+		return err
+	}
 	match, err := treehash.Find(r.Context(), s.DB, l.ID, hash)
-	if err == nil {
+	if err == nil && allowed(match) {
 		out.Match = &versionNamed{match}
-	} else if !fault.Is(err, fault.NotFound) {
+	} else if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
 	return answer(w, out)
@@ -290,7 +304,7 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 	if err != nil {
 		return err
 	}
-	ver, err := s.askedVersion(r, l)
+	ver, err := s.askedVersion(r, v, l)
 	if err != nil {
 		return err
 	}

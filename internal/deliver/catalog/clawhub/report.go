@@ -223,7 +223,7 @@ func (s *Service) handleVerify(w http.ResponseWriter, r *http.Request, v visit) 
 	if err != nil {
 		return err
 	}
-	ver, err := s.askedVersion(r, l)
+	ver, err := s.askedVersion(r, v, l)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (s *Service) handleTelemetry(w http.ResponseWriter, r *http.Request, v visi
 	if err != nil {
 		return err
 	}
-	ver, err := s.version(r.Context(), l, in.Version)
+	ver, err := s.version(r.Context(), v, l, in.Version)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package gitrepo
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -189,7 +191,12 @@ func (s *Service) shelf(ctx context.Context, sh registry.Shelf) (shelf, error) {
 		return shelf{Shelf: sh}, nil
 	}
 	out := shelf{sh, org.ID + "/public", &org.ID}
-	if sh.Private {
+	switch {
+	case sh.Sets != "":
+		// By the ids of the sets, whatever is in them: a pull after a change is a fast-forward.
+		sum := sha256.Sum256([]byte(sh.Sets))
+		out.key = org.ID + "/sets/" + hex.EncodeToString(sum[:16])
+	case sh.Private:
 		out.key = org.ID + "/private"
 	}
 	return out, err

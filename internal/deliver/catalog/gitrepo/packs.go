@@ -36,7 +36,7 @@ type packKey struct {
 }
 
 func (k packKey) String() string {
-	return fmt.Sprintf("%t %q %s %s %d", k.Private, k.OrgName, k.top, k.bottom, k.have)
+	return fmt.Sprintf("%t %q %q %s %s %d", k.Private, k.OrgName, k.Sets, k.top, k.bottom, k.have)
 }
 
 // A kept pack is nil if it is too large to be kept.

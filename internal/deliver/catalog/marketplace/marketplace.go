@@ -353,7 +353,11 @@ func (s *Service) handlePlugin(w http.ResponseWriter, r *http.Request, sh catalo
 	if !ok {
 		return fault.New(fault.NotFound, "No such file")
 	}
-	l, err := registry.SkillOnShelf(ctx, sh.Shelf, r.PathValue("name"))
+	l, err := s.Catalog.Skill(ctx, sh.Shelf, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	allowed, err := s.Catalog.Allowed(ctx, sh.Shelf, l.ID)
 	if err != nil {
 		return err
 	}
@@ -366,6 +370,9 @@ func (s *Service) handlePlugin(w http.ResponseWriter, r *http.Request, sh catalo
 		if version, err = treehash.Find(ctx, registry.DB, l.ID, treehash.Hash{Kind: treehash.Plugin, Hex: hash}); err != nil {
 			return err
 		}
+	}
+	if !allowed(version) {
+		return fault.New(fault.NotFound, "No such file")
 	}
 	v, size, err := s.published(ctx, l.Entry, version)
 	if err != nil {

@@ -261,6 +261,13 @@ func (s *Service) find(v *visit, at address) (registry.Listed, *skillContent, er
 	}
 	l, err := s.Catalog.Skill(v.ctx, sh, at.name)
 	if err == nil && at.version != "" {
+		allowed, failed := s.Catalog.Allowed(v.ctx, sh, l.ID)
+		switch {
+		case failed != nil:
+			return l, nil, failed
+		case !allowed(at.version):
+			return l, nil, unknown
+		}
 		l.Current, err = s.Registry.VersionNamed(v.ctx, s.DB, l.Entry, at.version)
 	}
 	if fault.Is(err, fault.NotFound) || err == nil && at.version != "" && l.Current.State != registry.Published {

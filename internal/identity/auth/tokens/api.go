@@ -38,7 +38,7 @@ func newTokenOutput(t Token) api.CatalogToken {
 	return api.CatalogToken{
 		ID: t.ID, Name: t.Name, Prefix: t.Prefix, State: t.State(), CreatedBy: t.CreatedBy, CreatedAt: httpapi.Time(t.CreatedAt),
 		LastUsedAt: httpapi.NullTime(t.LastUsedAt), ExpiresAt: httpapi.NullTime(t.ExpiresAt),
-		ReplacedAt: httpapi.NullTime(t.ReplacedAt),
+		ReplacedAt: httpapi.NullTime(t.ReplacedAt), Sets: append([]string{}, t.Sets...),
 	}
 }
 
@@ -60,6 +60,7 @@ type createInput struct {
 	Body struct {
 		Name      string        `json:"name" minLength:"1" maxLength:"100" example:"laptops"`
 		ExpiresAt *httpapi.Time `json:"expires_at,omitempty" doc:"Omitted: it does not expire"`
+		Sets      []string      `json:"sets,omitempty" nullable:"false" maxItems:"20" doc:"Ids of the sets whose skills alone it opens"`
 	}
 }
 
@@ -72,7 +73,7 @@ type createOutput struct {
 // handleCreate makes a token and returns it, for the only time. A name that is taken
 // is a Conflict: people tell tokens apart by it.
 func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
-	t, raw, err := s.Create(ctx, access.From(ctx), in.Body.Name, (*time.Time)(in.Body.ExpiresAt))
+	t, raw, err := s.Create(ctx, access.From(ctx), in.Body.Name, (*time.Time)(in.Body.ExpiresAt), in.Body.Sets...)
 	return createOutput{newTokenOutput(t), raw}, err
 }
 

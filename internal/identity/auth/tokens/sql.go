@@ -15,22 +15,40 @@ func (k Kind) columns() string {
 	if k.RotatedAs == "" {
 		replacedAt = "CAST(NULL AS BIGINT)"
 	}
-	return `id, org_id, name, prefix, created_by, created_at, last_used_at, expires_at, ` + replacedAt
-}
-
-func targets(t *Token) []any {
-	return []any{
-		&t.ID, &t.OrgID, &t.Name, &t.Prefix, &t.CreatedBy, store.Time(&t.CreatedAt), store.NullTime(&t.LastUsedAt),
-		store.NullTime(&t.ExpiresAt), store.NullTime(&t.ReplacedAt),
+	sets := "sets"
+	if !k.Binds {
+		sets = "''"
 	}
+	return `id, org_id, name, prefix, created_by, created_at, last_used_at, expires_at, ` + replacedAt + `, ` + sets
 }
 
-func scan(row store.Row) (t Token, err error) { return t, row.Scan(targets(&t)...) }
+func scan(row store.Row) (t Token, err error) { return scanWith(row) }
+
+// scanWith reads more columns after those of a token.
+func scanWith(row store.Row, more ...any) (t Token, err error) {
+	var sets string
+	err = row.Scan(append([]any{
+		&t.ID, &t.OrgID, &t.Name, &t.Prefix, &t.CreatedBy, store.Time(&t.CreatedAt), store.NullTime(&t.LastUsedAt),
+		store.NullTime(&t.ExpiresAt), store.NullTime(&t.ReplacedAt), &sets,
+	}, more...)...)
+	if sets != "" {
+		t.Sets = strings.Split(sets, ",")
+	}
+	return t, err
+}
 
 // title is the name at the beginning of a message.
 func (k Kind) title() string { return strings.ToUpper(k.Name[:1]) + k.Name[1:] }
 
 func (k Kind) insert(ctx context.Context, q store.Querier, t Token, hash string) error {
+	if len(t.Sets) > 0 {
+		_, err := q.Exec(ctx, `
+			INSERT INTO `+k.Table+` (id, org_id, name, prefix, hash, created_by, created_at, expires_at, sets)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			t.ID, t.OrgID, t.Name, t.Prefix, hash, t.CreatedBy, store.Micros(t.CreatedAt), store.NullMicros(t.ExpiresAt),
+			strings.Join(t.Sets, ","))
+		return err
+	}
 	_, err := q.Exec(ctx, `
 		INSERT INTO `+k.Table+` (id, org_id, name, prefix, hash, created_by, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
@@ -45,15 +63,14 @@ func (k Kind) lock(ctx context.Context, tx *store.Tx, orgID, id string) (Token, 
 	return store.One(rows, err, k.title(), scan)
 }
 
-func (k Kind) byHash(ctx context.Context, q store.Querier, hash string) (t Token, orgName string, err error) {
+// byHash finds a token by the hashes that it may have.
+func (k Kind) byHash(ctx context.Context, q store.Querier, open, bound string) (t Token, orgName string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+k.columns()+`, o.org_name FROM `+k.Table+`
 		JOIN (SELECT id AS organisation, name AS org_name FROM organisations WHERE deleted_at IS NULL) o
 			ON o.organisation = org_id
-		WHERE hash = $1`, hash)
-	_, err = store.One(rows, err, k.title(), func(row store.Row) (struct{}, error) {
-		return struct{}{}, row.Scan(append(targets(&t), &orgName)...)
-	})
+		WHERE hash IN ($1, $2)`, open, bound)
+	t, err = store.One(rows, err, k.title(), func(row store.Row) (Token, error) { return scanWith(row, &orgName) })
 	return t, orgName, err
 }
 

@@ -9,7 +9,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,13 +36,14 @@ type Kind struct {
 	Max       int           // that an organisation may have
 	Kept      time.Duration // how long lists show a token that has expired; 0: until somebody deletes it
 	Hint      string        // follows the message that a token is unknown
+	Binds     bool          // whether tokens can be bound to sets: the table has the column
 }
 
 // Catalog tokens open the catalogs of an organisation.
 var Catalog = Kind{
 	Name: "catalog token", Table: "catalog_tokens", Prefix: auth.CatalogPrefix, Target: "catalog_token",
 	CreatedAs: "catalog.token.create", DeletedAs: "catalog.token.delete", RotatedAs: "catalog.token.rotate",
-	Max: 1_000, Kept: 30 * 24 * time.Hour,
+	Max: 1_000, Kept: 30 * 24 * time.Hour, Binds: true,
 }
 
 // A Token is stored with its hash, never as it is.
@@ -54,6 +57,9 @@ type Token struct {
 	LastUsedAt *time.Time
 	ExpiresAt  *time.Time
 	ReplacedAt *time.Time // when it was rotated
+	// Sets are the ids of the sets that it is bound to, sorted: it opens what these have and
+	// nothing else, nothing at all once they are deleted. None: it opens everything.
+	Sets []string
 }
 
 // The states of a token.
@@ -79,7 +85,16 @@ type Service struct {
 	Kind Kind
 	DB   *store.DB
 	Log  *slog.Logger
+	Sets Sets // of a kind that binds
 }
+
+// Sets says which ids are sets of an organisation. Sets lie above this package.
+type Sets interface {
+	Known(ctx context.Context, orgID string, ids []string) ([]string, error)
+}
+
+// MaxSets is how many sets a token can be bound to.
+const MaxSets = 20
 
 const (
 	maxName = 100 // characters
@@ -95,15 +110,20 @@ const (
 	touchInterval = time.Minute
 )
 
-// hash is how a token is stored: SHA-256, which is enough for 256 random bits.
-func hash(raw string) string {
+// hash is how a token is stored: SHA-256, which is enough for 256 random bits. That of a bound
+// token is of another text, so that a binary that does not know about sets finds no token, and
+// doesn't take it for one that opens everything.
+func hash(raw string, bound bool) string {
+	if bound {
+		raw = "sets\n" + raw
+	}
 	sum := sha256.Sum256([]byte(raw))
 	return hex.EncodeToString(sum[:])
 }
 
 // Create makes a token of the caller's organisation, and returns it as it is, for
-// the only time.
-func (s *Service) Create(ctx context.Context, c access.Caller, name string, expiresAt *time.Time) (t Token,
+// the only time. With sets it opens only what these have.
+func (s *Service) Create(ctx context.Context, c access.Caller, name string, expiresAt *time.Time, sets ...string) (t Token,
 	raw string, err error,
 ) {
 	if name == "" || utf8.RuneCountInString(name) > maxName {
@@ -112,18 +132,43 @@ func (s *Service) Create(ctx context.Context, c access.Caller, name string, expi
 	if expiresAt != nil && !expiresAt.After(time.Now()) {
 		return t, "", fault.Invalid("expires_at", "expires_at must lie in the future")
 	}
+	if len(sets) > 0 {
+		if sets, err = s.checkSets(ctx, c.OrgID, sets); err != nil {
+			return t, "", err
+		}
+	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if t, raw, err = s.insertNew(ctx, tx, c, name, expiresAt); err != nil {
+		if t, raw, err = s.insertNew(ctx, tx, c, Token{Name: name, ExpiresAt: expiresAt, Sets: sets}); err != nil {
 			return err
 		}
-		return s.record(ctx, tx, t, s.Kind.CreatedAs, audit.Detail{"expires_at": t.ExpiresAt})
+		d := audit.Detail{"expires_at": t.ExpiresAt}
+		if len(sets) > 0 {
+			d["sets"] = sets
+		}
+		return s.record(ctx, tx, t, s.Kind.CreatedAs, d)
 	})
 	return t, raw, err
 }
 
-func (s *Service) insertNew(
-	ctx context.Context, tx *store.Tx, c access.Caller, name string, expiresAt *time.Time,
-) (t Token, raw string, err error) {
+// checkSets returns the ids of sets in their order, each once.
+func (s *Service) checkSets(ctx context.Context, orgID string, sets []string) ([]string, error) {
+	if !s.Kind.Binds || len(sets) > MaxSets {
+		return nil, fault.Invalid("sets", "sets must be the ids of at most %d sets", MaxSets)
+	}
+	known, err := s.Sets.Known(ctx, orgID, sets)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range sets {
+		if !slices.Contains(known, id) {
+			return nil, fault.Invalid(fmt.Sprintf("sets.%d", i), "sets must be ids of sets of the organisation")
+		}
+	}
+	return known, nil
+}
+
+// insertNew makes a token with the name, end and sets of a wanted one.
+func (s *Service) insertNew(ctx context.Context, tx *store.Tx, c access.Caller, wanted Token) (t Token, raw string, err error) {
 	k := s.Kind
 	if k.Kept > 0 {
 		if err := k.deleteExpired(ctx, tx, c.OrgID, store.Now().Add(-k.Kept)); err != nil {
@@ -139,10 +184,10 @@ func (s *Service) insertNew(
 	}
 	raw = auth.NewSecret(k.Prefix)
 	t = Token{
-		ID: store.NewID(), OrgID: c.OrgID, Name: name, Prefix: raw[:len(k.Prefix)+shown], CreatedBy: c.UserID,
-		CreatedAt: store.Now(), ExpiresAt: expiresAt,
+		ID: store.NewID(), OrgID: c.OrgID, Name: wanted.Name, Prefix: raw[:len(k.Prefix)+shown], CreatedBy: c.UserID,
+		CreatedAt: store.Now(), ExpiresAt: wanted.ExpiresAt, Sets: wanted.Sets,
 	}
-	return t, raw, k.insert(ctx, tx, t, hash(raw))
+	return t, raw, k.insert(ctx, tx, t, hash(raw, len(t.Sets) > 0))
 }
 
 // List returns a page of an organisation's tokens, newest first, and how many there
@@ -177,7 +222,8 @@ func (s *Service) Rotate(
 			at := now.Add(old.ExpiresAt.Sub(old.CreatedAt))
 			expiresAt = &at
 		}
-		if fresh, raw, err = s.insertNew(ctx, tx, c, old.Name, expiresAt); err != nil {
+		wanted := Token{Name: old.Name, ExpiresAt: expiresAt, Sets: old.Sets}
+		if fresh, raw, err = s.insertNew(ctx, tx, c, wanted); err != nil {
 			return err
 		}
 		end := now.Add(overlap)
@@ -207,7 +253,7 @@ func (s *Service) Open(ctx context.Context, raw string) (t Token, orgName string
 	if !strings.HasPrefix(raw, k.Prefix) || len(raw) != len(k.Prefix)+random { // saves a query
 		return t, "", unknown
 	}
-	if t, orgName, err = k.byHash(ctx, s.DB, hash(raw)); fault.Is(err, fault.NotFound) {
+	if t, orgName, err = k.byHash(ctx, s.DB, hash(raw, false), hash(raw, true)); fault.Is(err, fault.NotFound) {
 		return t, "", unknown
 	}
 	if err != nil {

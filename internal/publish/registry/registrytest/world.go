@@ -92,16 +92,16 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed.Register()
 	installed.Mount(w.API)
 	w.Release.Clients = installed
-	opened := &tokens.Service{Kind: tokens.Catalog, DB: db, Log: w.Log}
-	opened.Mount(w.API)
 	w.Teams = &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
 	w.Sets = &sets.Service{
 		DB: db, Teams: w.Teams, Installations: installed,
 		Listings: &report.Service{DB: db, Costs: &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}},
 	}
 	w.Sets.Mount(w.API)
+	opened := &tokens.Service{Kind: tokens.Catalog, DB: db, Log: w.Log, Sets: w.Sets}
+	opened.Mount(w.API)
 	w.Registry.OnEntryDeleted = watchers{installed, w.Sets}
-	w.Catalog = &catalog.Service{Registry: w.Registry, Tokens: opened, Keys: w.Auth, Log: w.Log}
+	w.Catalog = &catalog.Service{Registry: w.Registry, Tokens: opened, Sets: w.Sets, Keys: w.Auth, Log: w.Log}
 	w.Catalog.Mount(w.API)
 	return w
 }
