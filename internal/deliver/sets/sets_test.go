@@ -29,6 +29,7 @@ func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, db)
 	w.Teams.Mount(w.API)
+	w.Sets.Mount(w.API)
 	(&audit.Service{DB: db}).Mount(w.API)
 	return w
 }

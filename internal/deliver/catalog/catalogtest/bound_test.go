@@ -33,6 +33,7 @@ func TestBoundTokens(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h := newHall(t, db)
+		h.Sets.Mount(h.API)
 		(&mcpserver.Service{
 			DB: db, Catalog: h.Catalog, Registry: h.Registry, Auth: h.Auth, PublicURL: h.Server.URL, Log: h.Log,
 		}).Mount(h.API)

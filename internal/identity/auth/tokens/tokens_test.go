@@ -55,10 +55,10 @@ func TestTokens(t *testing.T) {
 			t.Error("the list shows the token")
 		}
 		first := listed.List("catalog_tokens")[0]
-		apptest.WantKeys(t, first, "id", "name", "prefix", "state", "created_by", "created_at", "last_used_at", "expires_at", "replaced_at")
+		apptest.WantKeys(t, first, "id", "name", "prefix", "state", "created_by", "created_at", "last_used_at", "expires_at", "replaced_at", "sets")
 		want := object{
 			"id": id, "name": "laptops", "prefix": raw[:7], "state": "active", "created_by": ada.User.ID, "created_at": first["created_at"],
-			"last_used_at": nil, "expires_at": "2100-01-02T03:04:05.000Z", "replaced_at": nil,
+			"last_used_at": nil, "expires_at": "2100-01-02T03:04:05.000Z", "replaced_at": nil, "sets": []any{},
 		}
 		if diff := cmp.Diff(want, first); diff != "" {
 			t.Errorf("token (-want +got):\n%s", diff)

@@ -38,8 +38,8 @@ type World struct {
 	Requirements *requirements.Service
 	Skills       *skills.Service
 	Catalog      *catalog.Service
-	Sets         *sets.Service
-	// Teams has no routes: tests that need them mount it.
+	// Sets and Teams have no routes: tests that need them mount them.
+	Sets  *sets.Service
 	Teams *teams.Service
 	Owns  access.Owns // who owns an entry; nil: nobody does
 }
@@ -97,7 +97,6 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 		DB: db, Teams: w.Teams, Installations: installed,
 		Listings: &report.Service{DB: db, Costs: &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}},
 	}
-	w.Sets.Mount(w.API)
 	opened := &tokens.Service{Kind: tokens.Catalog, DB: db, Log: w.Log, Sets: w.Sets}
 	opened.Mount(w.API)
 	w.Registry.OnEntryDeleted = watchers{installed, w.Sets}
