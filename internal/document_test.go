@@ -60,7 +60,7 @@ const indexPath = "../internal/platform/httpapi/reference_documents.txt"
 // separated by tabs. Pages about a task come first.
 func documentIndex(t *testing.T) string {
 	t.Helper()
-	tasks := []string{"tutorial.md", "connect.md", "find-out-why.md", "block-bad-versions.md"}
+	tasks := []string{"tutorial.md", "connect.md", "find-out-why.md", "block-bad-versions.md", "cheaper-model.md"}
 	paths, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
