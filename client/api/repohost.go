@@ -21,11 +21,11 @@ type RepoInstallation struct {
 // NewRepoInstallation describes an installation to bind, or how to change a bound one.
 type NewRepoInstallation struct {
 	InstallationID int64  `json:"installation_id" minimum:"1" maximum:"9007199254740991" doc:"Issued by the code host; any number of your own where the host has no apps"`
-	AccountLogin   string `json:"account_login" minLength:"1" maxLength:"100"`
+	AccountLogin   string `json:"account_login" minLength:"1" maxLength:"255"`
 	AccountType    string `json:"account_type" enum:"User,Organization"`
 	Suspended      bool   `json:"suspended,omitempty" default:"false"`
 	// Nil keeps the stored token.
-	Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never shown. Empty removes it"`
+	Token *string `json:"token,omitempty" doc:"Access token of the account, for GitLab, Gitea and Forgejo; it is used instead of the server's and never shown. Empty removes it"`
 }
 
 // A Repository is one that an installation can see.
@@ -132,7 +132,7 @@ type ConnectionSync struct {
 type RepoDelivery struct {
 	ID             string `json:"id" format:"uuid"`
 	DeliveryID     string `json:"delivery_id" doc:"The code host's"`
-	Provider       string `json:"provider" enum:"git,github,gitea"`
+	Provider       string `json:"provider" enum:"git,github,gitea,gitlab"`
 	Event          string `json:"event"`
 	Action         string `json:"action"`
 	InstallationID int64  `json:"installation_id" doc:"0 where the host has none"`

@@ -20,7 +20,7 @@ import (
 // host, on those that TestIsolationMatrix does not use.
 func TestIsolationMatrixHosts(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []host.Provider{host.GitHub, host.Gitea} {
+	for _, kind := range []host.Provider{host.GitHub, host.Gitea, host.GitLab} {
 		if testing.Short() && kind == host.Gitea {
 			continue
 		}
@@ -53,6 +53,9 @@ func codeHost(t *testing.T, kind host.Provider) (flags []string, repos *hosttest
 	case host.Gitea:
 		server := hosttest.NewGitea(t, hosttest.NewRepos(t))
 		return []string{"--repohost", "gitea", "--repohost-url", server.URL, "--repohost-token", server.Token}, server.Repos
+	case host.GitLab:
+		server := hosttest.NewGitLab(t, hosttest.NewRepos(t))
+		return []string{"--repohost", "gitlab", "--repohost-url", server.URL, "--repohost-token", server.Token}, server.Repos
 	case host.Git:
 	}
 	return nil, nil

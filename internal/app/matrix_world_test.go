@@ -67,7 +67,7 @@ func newMatrix(t *testing.T, flags []string, kind host.Provider) *matrix {
 	m.columns = m.stableColumns()
 	m.client.Check = s.documentedAnswers(t)
 	filler := &apptest.Filler{
-		Client: m.client, Routes: s.Routes(), Secret: webhookSecret, Repos: repos,
+		Client: m.client, Routes: s.Routes(), Secret: webhookSecret, Provider: host.Provider(c.Repohost), Repos: repos,
 	}
 	m.ours = m.fill(filler, ourMark, "", ourInstallation)
 	m.theirs = m.fill(filler, theirMark, "other ", theirInstallation)

@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/github"
+	"github.com/whetstone-dev/whetstone/internal/engine/host/gitlab"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/builder"
@@ -70,13 +71,15 @@ type platform struct {
 	agents       *agents.Service
 	host         host.Host
 	// targets refuses private addresses, against SSRF, unless the operator allows them.
-	targets      *outbound.Client // addresses that people enter
-	hookSecret   string           // signs the code host's webhooks
-	collector    *outbound.Client // gets our own traces
-	identities   *outbound.Client // identity providers, whose addresses come from the operator
-	signIns      []byte           // the secret of the cookies of sign-ins with them
-	invitations  []byte           // the secret of the links of invitations by mail
-	contributors []byte           // the secret of the pseudonyms of contributors
+	targets    *outbound.Client // addresses that people enter
+	hookSecret string           // signs the code host's webhooks
+
+	signingTokens []string         // sign them, too, on GitLab
+	collector     *outbound.Client // gets our own traces
+	identities    *outbound.Client // identity providers, whose addresses come from the operator
+	signIns       []byte           // the secret of the cookies of sign-ins with them
+	invitations   []byte           // the secret of the links of invitations by mail
+	contributors  []byte           // the secret of the pseudonyms of contributors
 }
 
 // Parts come before those that need them. It starts nothing: no job and no program runs yet.
@@ -145,6 +148,9 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		return p, err
 	}
 	if p.hookSecret, err = webhookSecret(ctx, c, p.auth); err != nil {
+		return p, err
+	}
+	if p.signingTokens, err = signingTokens(c); err != nil {
 		return p, err
 	}
 	if p.host, err = a.newHost(p.hookSecret, p.outbound.To("repohost")); err != nil {
@@ -274,6 +280,23 @@ func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *metri
 	}, nil
 }
 
+// signingTokens are those that the setting has, of which more than one is for a rotation.
+func signingTokens(c config.Config) (all []string, err error) {
+	for token := range strings.SplitSeq(string(c.RepohostSigningToken), ",") {
+		if token = strings.TrimSpace(token); token == "" {
+			continue
+		}
+		if _, err := host.ParseSigningToken(token); err != nil {
+			return nil, fmt.Errorf("repohost-signing-token: %w", err)
+		}
+		all = append(all, token)
+	}
+	if len(all) > 0 && c.Repohost != string(host.GitLab) {
+		return nil, fault.New(fault.Malformed, "repohost-signing-token is for --repohost gitlab only")
+	}
+	return all, nil
+}
+
 // webhookSecret is the setting, or a secret generated at the first start. All replicas get the
 // same one from the database.
 func webhookSecret(ctx context.Context, c config.Config, secrets *auth.Service) (string, error) {
@@ -291,7 +314,11 @@ func codeHost(c config.Config) string {
 	if c.Repohost == string(host.Git) {
 		return ""
 	}
-	u, err := url.Parse(cmp.Or(string(c.RepohostURL), "https://github.com"))
+	public := "https://github.com"
+	if c.Repohost == string(host.GitLab) {
+		public = gitlab.PublicURL
+	}
+	u, err := url.Parse(cmp.Or(string(c.RepohostURL), public))
 	if err != nil {
 		return ""
 	}
@@ -322,8 +349,12 @@ func (a *App) newHost(secret string, peer *metrics.Peer) (host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Repohost == string(host.Gitea) {
+	switch host.Provider(c.Repohost) {
+	case host.Gitea:
 		return gitea.New(gitea.Options{URL: string(c.RepohostURL), Token: string(c.RepohostToken), HTTP: client})
+	case host.GitLab:
+		return gitlab.New(gitlab.Options{URL: string(c.RepohostURL), Token: string(c.RepohostToken), HTTP: client})
+	case host.Git, host.GitHub:
 	}
 	key, err := c.RepohostPrivateKey.PEM()
 	if err != nil {

@@ -185,9 +185,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.repohost = &repohost.Service{
 		DB: db, Jobs: queue, Host: on.host, Registry: p.registry, Secrets: []string{on.hookSecret}, Seal: a.keyring,
-		Claims:    claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator},
-		Interval:  time.Duration(c.RepohostInterval),
-		PublicURL: a.URL(), Guard: guard{p.teams}, Owners: p.teams, Log: log("repohost"),
+		SigningTokens: on.signingTokens,
+		Claims:        claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator},
+		Interval:      time.Duration(c.RepohostInterval),
+		PublicURL:     a.URL(), Guard: guard{p.teams}, Owners: p.teams, Log: log("repohost"),
 	}
 	p.sources = &sources.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli"
@@ -23,7 +24,7 @@ func TestRepohost(t *testing.T) {
 	var got host.HookPush
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || host.Verify([]string{"sesame"}, r.Header, body) != nil || json.Unmarshal(body, &got) != nil ||
+		if err != nil || (host.Verifier{Secrets: []string{"sesame"}}).Verify(r.Header, body, time.Now()) != nil || json.Unmarshal(body, &got) != nil ||
 			r.Header.Get(host.EventHeader) != "push" || r.Header.Get(host.DeliveryHeader) == "" {
 			t.Errorf("got %v %s", r.Header, body)
 		}
@@ -85,7 +86,7 @@ func TestRepohostClaims(t *testing.T) {
 		"held by another":    {"repohost", "allow", "other", "acme-labs"},
 		"with a repository":  {"repohost", "init-repo", "acme-labs/x", "--org", "other"},
 		"no organisation":    {"repohost", "allow", "nobody", "x"},
-		"not an account":     {"repohost", "allow", "acme", "a/b"},
+		"not an account":     {"repohost", "allow", "acme", "a//b"},
 		"nothing to release": {"repohost", "release", "x"},
 	} {
 		if r := i.run(t, args...); r.code == 0 {

@@ -26,8 +26,9 @@ type Filler struct {
 	Routes []httpapi.Route
 	// Repos are the service's bare repositories.
 	Repos *hosttest.Repos
-	// Secret signs what the code host sends.
-	Secret string
+	// Secret signs what the code host sends, which is the Provider.
+	Secret   string
+	Provider host.Provider
 }
 
 // An Org is an organisation to be filled.
@@ -406,10 +407,8 @@ func (o *Org) connect() {
 func (o *Org) deliver(event, body string) {
 	o.tb.Helper()
 	body = o.Things.fill(body)
-	o.send(Request{Method: "POST", Path: "/api/v1/repohost/webhook", Body: []byte(body), Header: http.Header{
-		"Content-Type": {"application/json"}, http.CanonicalHeaderKey(host.EventHeader): {event},
-		http.CanonicalHeaderKey(host.DeliveryHeader): {uuid.NewString()}, host.SignatureHeader: {host.Sign(o.filler.Secret, []byte(body))},
-	}})
+	header, body := hosttest.Deliver(o.tb, o.filler.Provider, o.filler.Secret, uuid.NewString(), event, body)
+	o.send(Request{Method: "POST", Path: "/api/v1/repohost/webhook", Body: []byte(body), Header: header})
 }
 
 // contribute sends so many signals that a proposal comes of them, and a bundle.

@@ -82,12 +82,13 @@ type Config struct {
 	EnvironmentsImages  string      `placeholder:"DIR" help:"Folder with archives of base images: that of debian:12 is debian_12.tar."`
 	EnvironmentsNetwork bool        `help:"Let builds of images use the network, to pull images and to install packages."`
 
-	Repohost              string `default:"git" enum:"git,github,gitea" help:"Code host: ${enum}."`
+	Repohost              string `default:"git" enum:"git,github,gitea,gitlab" help:"Code host: ${enum}."`
 	RepohostURL           URL    `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`
 	RepohostAppID         int64  `placeholder:"N" help:"Id of the code host's app."`
 	RepohostPrivateKey    Secret `placeholder:"PEM" help:"Private key of the app: PEM, or the path of a PEM file."`
 	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
 	RepohostWebhookSecret Secret `placeholder:"SECRET" help:"Secret that signs the code host's deliveries; made at first start when empty."`
+	RepohostSigningToken  Secret `placeholder:"TOKEN" help:"Signing token of GitLab's webhooks, whsec_...; two with a comma between them while you replace it."`
 
 	RepohostClaims   string   `default:"first" enum:"first,operator" help:"Which organisation may bind an unassigned account of the code host: the first that does, while there is one organisation, or only the one named with repohost allow: ${enum}."`
 	RepohostInterval Duration `default:"15m" placeholder:"15m" help:"How often branches and tags are compared with what was published."`

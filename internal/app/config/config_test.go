@@ -226,7 +226,7 @@ func TestSettingsAreMasked(t *testing.T) {
 	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--database-read-url=postgres://u:hunter2@r/w", "--bootstrap-key=hunter2", "--secret-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
 		"--model=m=https://u:hunter2@m/v1", "--model-api=m=openai", "--model-key=m=hunter2", "--model=n=http://n", "--model-api=n=anthropic",
 		"--judge-url=https://u:hunter2@m/v1", "--repohost-url=https://u:hunter2@g", "--repohost-private-key=hunter2", "--repohost-token=hunter2",
-		"--repohost-webhook-secret=hunter2", "--roles=web", "--alert-interval=30s", "--allow-private-targets")
+		"--repohost-webhook-secret=hunter2", "--repohost-signing-token=hunter2", "--roles=web", "--alert-interval=30s", "--allow-private-targets")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestSettingsAreMasked(t *testing.T) {
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "", "sandbox-tools": "false",
 		"environments-max": "20GiB", "environments-images": "", "environments-network": "false",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
-		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
+		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-signing-token": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
 		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "price-file": "", "retention-prompts": "90d", "retention-audit": "0",
 		"audit-otlp-endpoint": "", "audit-otlp-header": "", "signals-min-contributors": "3",
 		"trace-otlp-endpoint": "", "trace-otlp-header": "", "trace-sampler": "parentbased_traceidratio", "trace-ratio": "1",

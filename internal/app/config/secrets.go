@@ -16,6 +16,7 @@ func (c *Config) SecretValues() []string {
 	for _, key := range []Secret{c.BootstrapKey, c.JudgeKey, c.RepohostToken, c.RepohostWebhookSecret} {
 		all = append(all, string(key))
 	}
+	all = append(all, strings.Split(string(c.RepohostSigningToken), ",")...)
 	for _, keys := range []Secrets{c.ModelKey, c.OIDCClientSecret} {
 		for _, key := range keys {
 			all = append(all, string(key))

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -70,8 +71,10 @@ func rateLimited(resp *http.Response) (time.Duration, bool) {
 	if wait, ok := outbound.RetryAfter(resp.Header, time.Now()); ok {
 		return wait, true
 	}
-	if resp.Header.Get("X-Ratelimit-Remaining") == "0" {
-		reset, err := strconv.ParseInt(resp.Header.Get("X-Ratelimit-Reset"), 10, 64)
+	// GitLab has the names without X-.
+	if cmp.Or(resp.Header.Get("X-Ratelimit-Remaining"), resp.Header.Get("Ratelimit-Remaining")) == "0" {
+		at := cmp.Or(resp.Header.Get("X-Ratelimit-Reset"), resp.Header.Get("Ratelimit-Reset"))
+		reset, err := strconv.ParseInt(at, 10, 64)
 		if err != nil {
 			return defaultWait, true
 		}

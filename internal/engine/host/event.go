@@ -169,6 +169,9 @@ func ParseEvent(header http.Header, body []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
+	if header.Get(GitLabEventHeader) != "" {
+		return parseGitLab(body)
+	}
 	var p payload
 	if err := json.Unmarshal(body, &p); err != nil {
 		return Event{}, fault.New(fault.Malformed, "the delivery is not the JSON that a code host sends").Because(err)

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -81,7 +82,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, secret, claimed string, body []byte) {
 		header := http.Header{}
 		header.Set(host.SignatureHeader, claimed)
-		err := host.Verify([]string{"", secret}, header, body)
+		err := (host.Verifier{Secrets: []string{"", secret}}).Verify(header, body, time.Now())
 		if good := secret != "" && claimed == host.Sign(secret, body); good != (err == nil) {
 			t.Errorf("signature %q under %q: %v, want good: %t", claimed, secret, err, good)
 		}
@@ -89,7 +90,7 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("%v does not say that nobody was let in", err)
 		}
 		header.Set(host.SignatureHeader, host.Sign(secret, append([]byte("x"), body...)))
-		if host.Verify([]string{secret}, header, body) == nil {
+		if (host.Verifier{Secrets: []string{secret}}).Verify(header, body, time.Now()) == nil {
 			t.Error("the signature of another body is good")
 		}
 	})

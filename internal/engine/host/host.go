@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,6 +142,7 @@ const (
 	Git    Provider = "git"
 	GitHub Provider = "github"
 	Gitea  Provider = "gitea"
+	GitLab Provider = "gitlab"
 )
 
 // An Installation gives access to the repositories of one account.
@@ -162,9 +164,17 @@ func (i Installation) Owns(fullName string) bool {
 // of ASCII letters, and allow no others.
 func AccountKey(login string) string { return strings.ToLower(login) }
 
-// CheckAccountLogin validates the login of an account.
-func CheckAccountLogin(login string) error {
-	if !isName(login) {
+// maxPath is the longest full path that GitLab allows.
+const maxPath = 255
+
+// CheckAccountLogin validates the login of an account. On GitLab it is the full path of
+// a group, e.g. "acme/tools", or the name of a user.
+func (p Provider) CheckAccountLogin(login string) error {
+	parts := []string{login}
+	if p == GitLab && len(login) <= maxPath {
+		parts = strings.Split(login, "/")
+	}
+	if slices.ContainsFunc(parts, func(part string) bool { return !isName(part) }) {
 		return fault.New(fault.Malformed, "%q is not the name of an account", login)
 	}
 	return nil
@@ -173,13 +183,20 @@ func CheckAccountLogin(login string) error {
 // A Repo is one repository as an installation sees it.
 type Repo struct {
 	Installation
-	FullName string // owner/name
+	FullName string // owner/name, or on GitLab group/subgroup/name
 }
 
 // Split returns the owner and the name.
-func (r Repo) Split() (owner, name string) {
-	owner, name, _ = strings.Cut(r.FullName, "/")
-	return owner, name
+func (r Repo) Split() (owner, name string) { return SplitName(r.FullName) }
+
+// SplitName returns the owner and the name of a repository. The owner may be a path, so
+// it is all before the last slash.
+func SplitName(fullName string) (owner, name string) {
+	at := strings.LastIndexByte(fullName, '/')
+	if at < 0 {
+		return fullName, ""
+	}
+	return fullName[:at], fullName[at+1:]
 }
 
 // A Repository is a host's description of a repository.
@@ -286,8 +303,8 @@ type Pull struct {
 	Number int64
 	Title  string
 	URL    string
-	// Head is the commit that is to be merged. The repository has it as
-	// refs/pull/NUMBER/head, also if it is a fork's.
+	// Head is the commit that is to be merged. The repository has it, also if it is a
+	// fork's: as refs/pull/NUMBER/head, on GitLab as refs/merge-requests/NUMBER/head.
 	Head string
 	Base string // the branch that it is to be merged into
 	// Fork reports whether the head is in another repository, or in none any more.
@@ -359,6 +376,19 @@ type Comment struct {
 
 // nameForm matches the names of owners and repositories.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+
+// CheckFullName validates the full name of a repository. On GitLab the owner may be a
+// subgroup, e.g. "acme/tools/skills".
+func (p Provider) CheckFullName(fullName string) error {
+	if p != GitLab {
+		return CheckFullName(fullName)
+	}
+	group, name := SplitName(fullName)
+	if len(fullName) > maxPath || !isName(name) || p.CheckAccountLogin(group) != nil {
+		return fault.New(fault.Malformed, "%q is not group/project", fullName)
+	}
+	return nil
+}
 
 // CheckFullName validates an owner/name.
 func CheckFullName(fullName string) error {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
@@ -41,7 +42,7 @@ func TestVerify(t *testing.T) {
 		{"no secret", good, nil, false},
 		{"empty secret", host.Sign("", []byte(body)), []string{""}, false},
 	} {
-		err := host.Verify(c.secrets, http.Header{host.SignatureHeader: {c.signature}}, []byte(body))
+		err := (host.Verifier{Provider: host.GitHub, Secrets: c.secrets}).Verify(http.Header{host.SignatureHeader: {c.signature}}, []byte(body), time.Now())
 		if c.ok && err != nil || !c.ok && !fault.Is(err, fault.Unauthorized) {
 			t.Errorf("%s: got %v, want ok %t", c.name, err, c.ok)
 		}

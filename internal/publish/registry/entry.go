@@ -189,13 +189,14 @@ func checkOneOf[T ~string](field string, value T, allowed ...T) []fault.Issue {
 	return []fault.Issue{fault.At(field, "%s must be one of %s", field, strings.Join(words, ", "))}
 }
 
-// checkRepo accepts nil and "owner/repo", e.g. "acme/skills".
+// checkRepo accepts nil and "owner/repo", e.g. "acme/skills". On GitLab the owner may have
+// several parts.
 func checkRepo(repo *string) []fault.Issue {
 	if repo == nil {
 		return nil
 	}
-	owner, name, ok := strings.Cut(*repo, "/")
-	if !ok || owner == "" || name == "" || strings.Contains(name, "/") || len(*repo) > 200 || !printable(*repo) {
+	parts := strings.Split(*repo, "/")
+	if len(parts) < 2 || slices.Contains(parts, "") || len(*repo) > 255 || !printable(*repo) {
 		return []fault.Issue{fault.At("source_repo", "source_repo must be owner/repo")}
 	}
 	return nil

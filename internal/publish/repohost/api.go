@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/client/api"
-	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
@@ -78,7 +77,7 @@ func (a API) Mount(to *httpapi.API) {
 		Summary: "Process a delivery again",
 	})
 	httpapi.Add(to, a.handleWebhook, httpapi.Route{
-		Public: true, Precheck: host.CheckSigned,
+		Public: true, Precheck: a.verifier().CheckSigned,
 		Method: "POST", Path: "/api/v1/repohost/webhook", Status: http.StatusAccepted,
 		Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery,
 		Limit:    httpapi.PublicLimit(),

@@ -159,13 +159,37 @@ func (a API) handleRedeliver(ctx context.Context, in deliveryPath) (api.RepoDeli
 	return newDeliveryOutput(d), nil
 }
 
-// webhookInput has the headers by the names that GitHub uses; Gitea sends the same ones.
+// webhookInput has the headers by the names that GitHub uses, which Gitea sends, too, and
+// those of GitLab.
 type webhookInput struct {
 	Signature   string `header:"X-Hub-Signature-256" doc:"sha256= and the HMAC of the body in hex"`
 	Event       string `header:"X-GitHub-Event"`
 	DeliveryID  string `header:"X-GitHub-Delivery"`
 	ContentType string `header:"Content-Type" hidden:"true"`
-	RawBody     []byte
+
+	GitLabToken    string `header:"X-Gitlab-Token" doc:"GitLab: the secret of the webhook"`
+	GitLabEvent    string `header:"X-Gitlab-Event" doc:"GitLab: name of the event, as it sends it"`
+	GitLabUUID     string `header:"X-Gitlab-Event-UUID" doc:"GitLab: id of the delivery where it sends no Idempotency-Key"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"GitLab: id of the delivery; one that was received is not processed again"`
+	WebhookID      string `header:"webhook-id" doc:"GitLab: id of a signed delivery, which equals Idempotency-Key"`
+	WebhookTime    string `header:"webhook-timestamp" doc:"GitLab: seconds since 1970, at most 5 minutes from now"`
+	WebhookSigned  string `header:"webhook-signature" doc:"GitLab: v1, and the HMAC of id, timestamp and body in base64"`
+
+	RawBody []byte
+}
+
+// header has all that code hosts send.
+func (in *webhookInput) header() http.Header {
+	header := http.Header{}
+	for name, value := range map[string]string{
+		host.SignatureHeader: in.Signature, host.EventHeader: in.Event, host.DeliveryHeader: in.DeliveryID,
+		"Content-Type": in.ContentType, host.GitLabTokenHeader: in.GitLabToken, host.GitLabEventHeader: in.GitLabEvent,
+		host.GitLabUUIDHeader: in.GitLabUUID, host.IdempotencyHeader: in.IdempotencyKey, host.WebhookIDHeader: in.WebhookID,
+		host.WebhookTimeHeader: in.WebhookTime, host.WebhookSignedHeader: in.WebhookSigned,
+	} {
+		header.Set(name, value)
+	}
+	return header
 }
 
 // formBody is a delivery sent as a form, which code hosts can be configured to do.
@@ -189,8 +213,6 @@ func (o webhookOutput) HTTPStatus() int {
 
 // handleWebhook passes the raw body on: the signature covers its bytes.
 func (a API) handleWebhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
-	d, err := a.Receive(ctx, Incoming{
-		Signature: in.Signature, Event: in.Event, DeliveryID: in.DeliveryID, ContentType: in.ContentType, Body: in.RawBody,
-	})
+	d, err := a.Receive(ctx, Incoming{Header: in.header(), Body: in.RawBody})
 	return webhookOutput{d.ID, d.Status}, err
 }

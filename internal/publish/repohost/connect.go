@@ -21,7 +21,7 @@ func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connecti
 	if n.EntryID == "" {
 		return n, fault.Invalid("entry_id", "Choose the entry that the repository publishes to, or a new one")
 	}
-	if err := n.Check(); err != nil {
+	if err := n.Check(s.Host.Provider()); err != nil {
 		return n, err
 	}
 	commit, pkg, err := s.Fetch(ctx, c.OrgID, n.InstallationID, n.RepoFullName, "refs/heads/"+n.DefaultBranch, n.SkillPath)

@@ -1,4 +1,4 @@
-// Package repohost connects repositories on a code host (GitHub, Gitea, bare git) to
+// Package repohost connects repositories on a code host (GitHub, GitLab, Gitea, bare git) to
 // registry entries: a push becomes a version, and the commit's status shows the outcome.
 // Webhooks are stored before they are processed, and reconciliation finds what lost
 // webhooks missed.
@@ -60,25 +60,25 @@ type Installation struct {
 const (
 	// MaxInstallationID is the largest integer that JavaScript represents exactly.
 	MaxInstallationID = 1<<53 - 1
-	MaxAccountLogin   = 100
+	MaxAccountLogin   = 255 // the full path of a group on GitLab; elsewhere at most 100
 	MaxToken          = 500
 )
 
 // Check validates the fields a user can set. Whether the code host takes a token is
 // checked by Service.Bind.
-func (i Installation) Check() error {
-	if issues := i.issues(); len(issues) > 0 {
+func (i Installation) Check(on host.Provider) error {
+	if issues := i.issues(on); len(issues) > 0 {
 		return fault.Issues(issues...)
 	}
 	return nil
 }
 
 // issues returns all problems at once, for the API.
-func (i Installation) issues() (all []fault.Issue) {
+func (i Installation) issues(on host.Provider) (all []fault.Issue) {
 	if i.InstallationID < 1 || i.InstallationID > MaxInstallationID {
 		all = append(all, fault.At("installation_id", "installation_id must be a whole number from 1"))
 	}
-	if len(i.AccountLogin) > MaxAccountLogin || host.CheckAccountLogin(i.AccountLogin) != nil {
+	if len(i.AccountLogin) > MaxAccountLogin || on.CheckAccountLogin(i.AccountLogin) != nil {
 		all = append(all, fault.At("account_login", "account_login must be the name of an account on the code host"))
 	}
 	if i.AccountType != "User" && i.AccountType != "Organization" {
@@ -113,7 +113,7 @@ type Connection struct {
 	EntryName        string
 	InstallationID   int64
 	RepoID           int64  // 0 where the host has no ids
-	RepoFullName     string // e.g. "acme/skills"
+	RepoFullName     string // e.g. "acme/skills"; on GitLab also with subgroups
 	DefaultBranch    string // whose head is published
 	SkillPath        string // folder in the repository, "." for its root
 	AutoPublish      bool   // publish tags when they are pushed, not only on sync
@@ -170,7 +170,7 @@ func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed 
 		return false // a different repository has taken over the name
 	}
 	before := *c
-	if host.CheckFullName(r.FullName) == nil {
+	if r.FullName != "" { // which was checked for the code host
 		c.RepoFullName = r.FullName
 	}
 	if publication.ValidBranch(r.DefaultBranch) {
@@ -200,9 +200,9 @@ func (c Connection) StatusContext() string {
 }
 
 // Check validates the fields a user can set, and normalises the path.
-func (c *Connection) Check() error {
+func (c *Connection) Check(on host.Provider) error {
 	var issues []fault.Issue
-	if host.CheckFullName(c.RepoFullName) != nil {
+	if on.CheckFullName(c.RepoFullName) != nil {
 		issues = append(issues, fault.At("repo_full_name", "repo_full_name must be owner/repo"))
 	}
 	if !publication.ValidBranch(c.DefaultBranch) {

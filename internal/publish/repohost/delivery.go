@@ -53,15 +53,20 @@ func (d Delivery) finished() bool { return d.Status != Received && d.Status != P
 // header rebuilds the HTTP headers that host.ParseEvent needs.
 func (d Delivery) header() http.Header {
 	h := http.Header{}
-	h.Set(host.EventHeader, d.Event)
+	h.Set(d.Provider.EventHeader(), d.Event)
 	h.Set("Content-Type", d.ContentType)
 	return h
 }
 
 // Incoming is a webhook request as received, not yet trusted.
 type Incoming struct {
-	Signature, Event, DeliveryID, ContentType string
-	Body                                      []byte
+	Header http.Header
+	Body   []byte
+}
+
+// verifier checks the deliveries of the code host.
+func (s *Service) verifier() host.Verifier {
+	return host.Verifier{Provider: s.Host.Provider(), Secrets: s.Secrets, SigningTokens: s.SigningTokens}
 }
 
 // maxHeader is the longest stored header, in bytes.
@@ -72,16 +77,16 @@ const maxHeader = 100
 // repeated one returns the stored delivery, and is processed again only if it had failed.
 func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err error) {
 	defer fault.Wrap(&err, "receive delivery")
-	header := http.Header{}
-	header.Set(host.SignatureHeader, in.Signature)
-	if err := host.Verify(s.Secrets, header, in.Body); err != nil {
+	from := s.verifier()
+	if err := from.Verify(in.Header, in.Body, time.Now()); err != nil {
 		return d, err
 	}
-	if in.Event == "" || len(in.Event) > maxHeader || in.DeliveryID == "" || len(in.DeliveryID) > maxHeader {
-		return d, fault.New(fault.Malformed, "The delivery needs the headers %s and %s", host.EventHeader, host.DeliveryHeader)
+	event, id := in.Header.Get(from.Provider.EventHeader()), from.DeliveryID(in.Header)
+	if event == "" || len(event) > maxHeader || id == "" || len(id) > maxHeader {
+		return d, fault.New(fault.Malformed, "The delivery needs the header %s, and one with its id", from.Provider.EventHeader())
 	}
 	received := Delivery{
-		ID: store.NewID(), Provider: s.Host.Provider(), DeliveryID: in.DeliveryID, Event: in.Event, ContentType: in.ContentType,
+		ID: store.NewID(), Provider: from.Provider, DeliveryID: id, Event: event, ContentType: in.Header.Get("Content-Type"),
 		Body: in.Body, Status: Received, ReceivedAt: store.Now(),
 	}
 	e, err := host.ParseEvent(received.header(), received.Body)
@@ -227,8 +232,8 @@ func (s *Service) finishDelivery(ctx context.Context, d Delivery, status Deliver
 // queuePush queues an attempt for every pushed ref that some connection publishes. The
 // delivery is finished when they are (see closeDelivery).
 func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error {
-	// Gitea has no event for a rename or a new default branch, but every push reports
-	// both.
+	// Gitea has no event for a rename or a new default branch, GitLab only for those who
+	// ask for it, but every push reports both.
 	if _, err := s.followRepository(ctx, e); err != nil {
 		return err
 	}

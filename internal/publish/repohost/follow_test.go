@@ -3,9 +3,12 @@ package repohost_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
+	"github.com/whetstone-dev/whetstone/internal/engine/host/gitlab"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
@@ -14,26 +17,48 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/publication"
 )
 
-// forge is a world on Gitea, which sends nothing but pushes.
+// forge is a world on Gitea or GitLab, which send nothing but pushes.
 type forge struct {
 	*world
-	c     *client
-	gitea *hosttest.Gitea
-	sent  int
+	c      *client
+	server forgeServer
+	sent   int
 }
 
-func newForge(t *testing.T, db *store.DB) *forge {
+type forgeServer interface {
+	ID(fullName string) int64
+	Rename(from, to string)
+	Statuses() []hosttest.PostedStatus
+}
+
+// newForgeWorld serves a fake of Gitea or GitLab.
+func newForgeWorld(t *testing.T, db *store.DB, on host.Provider) (*world, forgeServer) {
 	t.Helper()
-	server := hosttest.NewGitea(t, hosttest.NewRepos(t))
 	web, err := outbound.New(outbound.Options{AllowPrivate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	repos := hosttest.NewRepos(t)
+	if on == host.GitLab {
+		server := hosttest.NewGitLab(t, repos)
+		provider, err := gitlab.New(gitlab.Options{URL: server.URL, Token: server.Token, HTTP: web})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newWorldOn(t, db, provider, repos), server
+	}
+	server := hosttest.NewGitea(t, repos)
 	provider, err := gitea.New(gitea.Options{URL: server.URL, Token: server.Token, HTTP: web})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forge{world: newWorldOn(t, db, provider, server.Repos), gitea: server}
+	return newWorldOn(t, db, provider, repos), server
+}
+
+func newForge(t *testing.T, db *store.DB, on host.Provider) *forge {
+	t.Helper()
+	w, server := newForgeWorld(t, db, on)
+	f := &forge{world: w, server: server}
 	f.c = f.org("acme", access.Pro)
 	f.c.Post(base+"/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
 	f.c.bind(1, "acme")
@@ -45,7 +70,7 @@ func (f *forge) deliver(fullName, branch, defaultBranch, sha string) {
 	f.sent++
 	f.send(delivery{id: fmt.Sprint("d", f.sent), event: "push", body: fmt.Sprintf(
 		`{"ref":"refs/heads/%s","after":%q,"head_commit":{"id":%q},"repository":{"id":%d,"full_name":%q,"default_branch":%q}}`,
-		branch, sha, sha, f.gitea.ID(fullName), fullName, defaultBranch)}).Want(http.StatusAccepted)
+		branch, sha, sha, f.server.ID(fullName), fullName, defaultBranch)}).Want(http.StatusAccepted)
 	f.Settle()
 }
 
@@ -53,10 +78,12 @@ func (f *forge) deliver(fullName, branch, defaultBranch, sha string) {
 // sends no event for either: the next push or the next reconciliation must do.
 func TestFollowRepository(t *testing.T) {
 	t.Parallel()
-	for _, noticed := range []string{"push", "reconcile"} {
+	for noticed, on := range map[string]host.Provider{
+		"push": host.Gitea, "reconcile": host.Gitea, "push on GitLab": host.GitLab, "reconcile on GitLab": host.GitLab,
+	} {
 		t.Run(noticed, func(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
-				f := newForge(t, db)
+				f := newForge(t, db, on)
 				work := f.repos.Create("acme/deploy")
 				first := work.Push("first", skillFiles("One."))
 				entry := f.c.entry("deploy", "0.0.0-repohost.0000000")
@@ -65,12 +92,12 @@ func TestFollowRepository(t *testing.T) {
 				f.Work()
 				f.deliver("acme/deploy", "main", "main", first)
 
-				f.gitea.Rename("acme/deploy", "acme/rollout")
+				f.server.Rename("acme/deploy", "acme/rollout")
 				work.Git("remote", "set-url", "origin", f.repos.Bare("acme/rollout"))
 				work.Git("checkout", "--quiet", "-b", "trunk")
 				second := work.Push("second", skillFiles("Two."))
 				f.repos.Git("acme/rollout", "symbolic-ref", "HEAD", "refs/heads/trunk")
-				if noticed == "push" {
+				if strings.HasPrefix(noticed, "push") {
 					f.deliver("acme/rollout", "trunk", "trunk", second)
 				} else {
 					f.reconcile()
@@ -87,7 +114,7 @@ func TestFollowRepository(t *testing.T) {
 				if got := f.c.current(entry); got != publication.Prerelease(second) {
 					t.Errorf("current is %s, want that of the second commit", got)
 				}
-				statuses := f.gitea.Statuses()
+				statuses := f.server.Statuses()
 				if last := statuses[len(statuses)-1]; last.FullName != "acme/rollout" || last.SHA != second || last.State != "success" {
 					t.Errorf("got the status %+v, want one of the second commit", last)
 				}

@@ -31,6 +31,8 @@ type Service struct {
 	// Secrets verify webhooks. The first is current; others are still accepted, for
 	// rotation.
 	Secrets []string
+	// SigningTokens are GitLab's; with any, each delivery must be signed by one, too.
+	SigningTokens []string
 	// Interval is how often connections are reconciled with their repositories.
 	Interval time.Duration
 	// PublicURL is the base of links to this server, shown on the code host.
@@ -82,9 +84,9 @@ func (s *Service) SetMode(ctx context.Context, orgID string, m Mode) error {
 // keeps the stored one (for the same account), and "" removes it.
 func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation, err error) {
 	defer fault.Wrap(&err, "bind installation %d", i.InstallationID)
-	issues := i.issues()
+	issues := i.issues(s.Host.Provider())
 	if i.Token != nil && *i.Token != "" && !s.TakesToken() {
-		issues = append(issues, fault.At("token", "token is for Gitea and Forgejo only; leave it out"))
+		issues = append(issues, fault.At("token", "token is for GitLab, Gitea and Forgejo only; leave it out"))
 	}
 	if len(issues) > 0 {
 		return bound, fault.Issues(issues...)
@@ -203,7 +205,7 @@ func (s *Service) repoOf(ctx context.Context, c Connection) (host.Repo, error) {
 func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_ Connection, err error) {
 	defer fault.Wrap(&err, "connect %s", n.RepoFullName)
 	n.OrgID = c.OrgID
-	if err := n.Check(); err != nil {
+	if err := n.Check(s.Host.Provider()); err != nil {
 		return n, err
 	}
 	entry, err := s.Registry.Own(ctx, c.OrgID, n.EntryID)
@@ -302,7 +304,7 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, chang
 		set(&c.PublishUnchanged, change.PublishUnchanged)
 		set(&c.OpenIssues, change.OpenIssues)
 		set(&c.PullRequests, change.PullRequests)
-		if err := c.Check(); err != nil {
+		if err := c.Check(s.Host.Provider()); err != nil {
 			return err
 		}
 		c.UpdatedAt = store.Now()

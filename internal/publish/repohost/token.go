@@ -3,6 +3,7 @@ package repohost
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
@@ -13,7 +14,13 @@ import (
 // Only an Installation that is about to be used has it in plain text.
 
 // TakesToken reports whether installations can have their own token.
-func (s *Service) TakesToken() bool { return s.Host.Provider() == host.Gitea }
+func (s *Service) TakesToken() bool {
+	return slices.Contains([]host.Provider{host.Gitea, host.GitLab}, s.Host.Provider())
+}
+
+// Subgroups reports whether the owner of a repository can have several parts, e.g.
+// "acme/tools".
+func (s *Service) Subgroups() bool { return s.Host != nil && s.Host.Provider() == host.GitLab }
 
 // sealed returns the installation with its token encrypted; "" becomes nil.
 func (s *Service) sealed(i Installation) Installation {

@@ -93,15 +93,19 @@ type delivery struct {
 // send posts a delivery, signed unless it has its own signature.
 func (w *world) send(d delivery) answer {
 	w.T.Helper()
-	if d.signature == "" {
-		d.signature = host.Sign(cmp.Or(d.secret, secret), []byte(d.body))
+	header, body := http.Header{}, d.body
+	if on := w.service.Host.Provider(); on == host.GitLab {
+		header, body = hosttest.Deliver(w.T, on, cmp.Or(d.secret, secret), d.id, d.event, d.body)
+	} else {
+		header.Set(host.EventHeader, d.event)
+		header.Set(host.DeliveryHeader, d.id)
+		header.Set(host.SignatureHeader, cmp.Or(d.signature, host.Sign(cmp.Or(d.secret, secret), []byte(d.body))))
 	}
 	if d.signature == "none" {
-		d.signature = ""
+		header.Del(host.SignatureHeader)
 	}
-	return w.Anonymous().Do(http.MethodPost, base+"/webhook", d.body, host.SignatureHeader+": "+d.signature,
-		host.EventHeader+": "+d.event, host.DeliveryHeader+": "+d.id,
-		"Content-Type: "+cmp.Or(d.contentType, "application/json"))
+	header.Set("Content-Type", cmp.Or(d.contentType, "application/json"))
+	return w.Anonymous().Do(http.MethodPost, base+"/webhook", body, hosttest.Lines(header)...)
 }
 
 var zero = strings.Repeat("0", 40)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
+	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/github"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -219,22 +219,15 @@ func TestFailureIsNotHidden(t *testing.T) {
 
 // TestWriteBackWithoutChecks is about hosts that have no check-runs.
 func TestWriteBackWithoutChecks(t *testing.T) {
-	t.Run("gitea", func(t *testing.T) {
-		server := hosttest.NewGitea(t, hosttest.NewRepos(t))
-		web, err := outbound.New(outbound.Options{AllowPrivate: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		provider, err := gitea.New(gitea.Options{URL: server.URL, Token: server.Token, HTTP: web})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := newWorldOn(t, storetest.Open(t, "sqlite"), provider, server.Repos)
-		last := writtenBack(t, w)
-		if last["write_back_status"] != "unsupported" || len(server.Statuses()) != 2 || server.Statuses()[1].State != "success" {
-			t.Errorf("got %v and %+v", last, server.Statuses())
-		}
-	})
+	for _, on := range []host.Provider{host.Gitea, host.GitLab} {
+		t.Run(string(on), func(t *testing.T) {
+			w, server := newForgeWorld(t, storetest.Open(t, "sqlite"), on)
+			last := writtenBack(t, w)
+			if last["write_back_status"] != "unsupported" || len(server.Statuses()) != 2 || server.Statuses()[1].State != "success" {
+				t.Errorf("got %v and %+v", last, server.Statuses())
+			}
+		})
+	}
 	t.Run("git", func(t *testing.T) {
 		if last := writtenBack(t, newWorld(t, storetest.Open(t, "sqlite"))); last["write_back_status"] != "unsupported" {
 			t.Errorf("got %v", last)

@@ -60,7 +60,7 @@ type NewSource struct {
 }
 
 // validate also fills in defaults.
-func (n *NewSource) validate() []fault.Issue {
+func (n *NewSource) validate(subgroups bool) []fault.Issue {
 	issues := validateLabel(n.Label)
 	if n.Type != Repohost {
 		n.Repo = nil
@@ -68,7 +68,7 @@ func (n *NewSource) validate() []fault.Issue {
 	}
 	n.Repo.DefaultBranch = cmp.Or(n.Repo.DefaultBranch, "main")
 	n.Repo.SkillPath = cmp.Or(n.Repo.SkillPath, ".")
-	return append(issues, n.Repo.validate()...)
+	return append(issues, n.Repo.validate(subgroups)...)
 }
 
 // Create creates a source without a snapshot; the first one comes with a sync.
@@ -79,7 +79,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 	if err != nil {
 		return src, err
 	}
-	if issues = slices.Concat(n.validate(), issues); len(issues) > 0 {
+	subgroups := s.Repohost != nil && s.Repohost.Subgroups()
+	if issues = slices.Concat(n.validate(subgroups), issues); len(issues) > 0 {
 		return src, fault.Issues(issues...)
 	}
 	src = n.source(c) // outside the transaction: a retry keeps the id

@@ -6,6 +6,7 @@ package sources
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -110,6 +111,7 @@ func parseUUID(s string) (string, bool) {
 // Limits, in characters (maxLabel) or bytes.
 const (
 	maxLabel  = 200
+	maxRepo   = 255 // characters of a repository with its owner
 	maxBranch = 255
 	maxPath   = 512
 )
@@ -122,12 +124,13 @@ func validateLabel(label string) []fault.Issue {
 }
 
 // validate returns all problems at once. It doesn't ask the code host: a sync does.
-func (r *Repo) validate() (issues []fault.Issue) {
+func (r *Repo) validate(subgroups bool) (issues []fault.Issue) {
 	if r.InstallationID <= 0 {
 		issues = append(issues, fault.At("installation_id", "installation_id is required and must be a positive integer"))
 	}
-	owner, name, ok := strings.Cut(r.FullName, "/")
-	if !ok || !validName(owner) || !validName(name) || len(r.FullName) > maxLabel {
+	parts := strings.Split(r.FullName, "/")
+	bad := func(name string) bool { return !validName(name) }
+	if len(parts) < 2 || len(parts) > 2 && !subgroups || slices.ContainsFunc(parts, bad) || len(r.FullName) > maxRepo {
 		issues = append(issues, fault.At("repo_full_name", "repo_full_name is required and must be owner/repo"))
 	}
 	if !validBranch(r.DefaultBranch) {

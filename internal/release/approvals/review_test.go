@@ -14,10 +14,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 )
 
-// onAll runs a test on both databases and both code hosts.
+// onAll runs a test on both databases and all code hosts.
 func onAll(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Provider)) {
 	t.Helper()
-	for _, provider := range []host.Provider{host.GitHub, host.Gitea} {
+	for _, provider := range []host.Provider{host.GitHub, host.Gitea, host.GitLab} {
 		t.Run(string(provider), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, db, provider) })
@@ -29,7 +29,7 @@ func onAll(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Pro
 // other.
 func onBoth(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Provider)) {
 	t.Helper()
-	for database, provider := range map[string]host.Provider{"sqlite": host.GitHub, "postgres": host.Gitea} {
+	for provider, database := range map[host.Provider]string{host.GitHub: "sqlite", host.Gitea: "postgres", host.GitLab: "sqlite"} {
 		t.Run(fmt.Sprint(provider, "-", database), func(t *testing.T) {
 			t.Parallel()
 			test(t, storetest.Open(t, database), provider)
@@ -338,7 +338,7 @@ func TestPolicyDecides(t *testing.T) {
 		p.Review(cydAt, approve)
 		version := w.pushed(p.Merge())
 		w.want(version, "candidate", 0)
-		if n := len(w.host.Requests("/reviews")); n != 0 {
+		if n := len(w.host.Requests(w.reviewsAt())); n != 0 {
 			t.Errorf("the reviews were read %d times, and do not count", n)
 		}
 		if got := w.review(version)["pull_request"]; got != nil {
@@ -374,16 +374,16 @@ func TestHostFails(t *testing.T) {
 		for range 999 {
 			p.Review(eveAt, map[host.Provider]string{host.GitHub: "COMMENTED", host.Gitea: "COMMENT"}[provider])
 		}
-		w.host.Break(hosttest.Fault{On: "/reviews", Answer: hosttest.Status(http.StatusBadGateway)},
-			hosttest.Fault{On: "/reviews", Answer: hosttest.Status(http.StatusServiceUnavailable)})
+		w.host.Break(hosttest.Fault{On: w.reviewsAt(), Answer: hosttest.Status(http.StatusBadGateway)},
+			hosttest.Fault{On: w.reviewsAt(), Answer: hosttest.Status(http.StatusServiceUnavailable)})
 		version := w.pushed(p.Merge())
 		w.want(version, "candidate", 1) // asked again until it answered
 
-		w.host.Break(hosttest.Fault{On: "/reviews", Answer: hosttest.Status(http.StatusBadGateway), Always: true})
+		w.host.Break(hosttest.Fault{On: w.reviewsAt(), Answer: hosttest.Status(http.StatusBadGateway), Always: true})
 		w.reviewed(p)
 		w.want(version, "candidate", 1) // what was known stays
 		w.host.Mend()
-		w.host.Break(hosttest.Fault{On: "/reviews", Answer: hosttest.Status(http.StatusForbidden), Always: true})
+		w.host.Break(hosttest.Fault{On: w.reviewsAt(), Answer: hosttest.Status(http.StatusForbidden), Always: true})
 		w.reviewed(p)
 		w.want(version, "candidate", 1)
 		w.host.Mend()
@@ -443,8 +443,8 @@ func TestForgedEvents(t *testing.T) {
 		for range 2 {
 			w.deliver(event, approved)
 		}
-		w.Anonymous().Do(http.MethodPost, base+"/webhook", approved, host.SignatureHeader+": "+host.Sign(secret, []byte(approved)),
-			host.EventHeader+": "+event, fmt.Sprint(host.DeliveryHeader, ": d", w.sent), "Content-Type: application/json").Want(http.StatusAccepted)
+		header, again := hosttest.Deliver(t, provider, secret, fmt.Sprint("d", w.sent), event, approved)
+		w.Anonymous().Do(http.MethodPost, base+"/webhook", again, hosttest.Lines(header)...).Want(http.StatusAccepted)
 		w.Settle()
 		w.want(version, "candidate", 0)
 

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/github"
+	"github.com/whetstone-dev/whetstone/internal/engine/host/gitlab"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -137,11 +138,16 @@ func (w *reviewWorld) serve(repos *hosttest.Repos) host.Host {
 		w.T.Fatal(err)
 	}
 	var h host.Host
-	if w.provider == host.Gitea {
+	switch w.provider {
+	case host.Gitea:
 		fake := hosttest.NewGitea(w.T, repos)
 		w.host, w.installation = fake, 1
 		h, err = gitea.New(gitea.Options{URL: fake.URL, Token: fake.Token, HTTP: web})
-	} else {
+	case host.GitLab:
+		fake := hosttest.NewGitLab(w.T, repos)
+		w.host, w.installation = fake, 1
+		h, err = gitlab.New(gitlab.Options{URL: fake.URL, Token: fake.Token, HTTP: web})
+	case host.Git, host.GitHub:
 		fake := hosttest.NewGitHub(w.T, repos)
 		w.host, w.installation = fake, fake.Installation
 		h, err = github.New(github.Options{
@@ -177,20 +183,37 @@ func (w *reviewWorld) policy(entry string, fields jsonObject) {
 // deliver sends a webhook, and waits for what follows.
 func (w *reviewWorld) deliver(event, body string) {
 	w.T.Helper()
-	w.deliverSigned(event, body, host.Sign(secret, []byte(body))).Want(http.StatusAccepted)
+	w.sent++
+	header, body := hosttest.Deliver(w.T, w.provider, secret, fmt.Sprint("d", w.sent), event, body)
+	w.Anonymous().Do(http.MethodPost, base+"/webhook", body, hosttest.Lines(header)...).Want(http.StatusAccepted)
 	w.Settle()
 }
 
+// deliverSigned sends a webhook with a signature. GitLab sends the secret instead: what
+// stands for it is right where the signature is.
 func (w *reviewWorld) deliverSigned(event, body, signature string) apptest.Response {
 	w.T.Helper()
 	w.sent++
-	return w.Anonymous().Do(http.MethodPost, base+"/webhook", body, host.SignatureHeader+": "+signature,
-		host.EventHeader+": "+event, fmt.Sprint(host.DeliveryHeader, ": d", w.sent), "Content-Type: application/json")
+	header, sent := hosttest.Deliver(w.T, w.provider, secret, fmt.Sprint("d", w.sent), event, body)
+	if name := host.SignatureHeader; w.provider != host.GitLab {
+		header.Set(name, signature)
+	} else if signature != host.Sign(secret, []byte(body)) {
+		header.Set(host.GitLabTokenHeader, signature)
+	}
+	return w.Anonymous().Do(http.MethodPost, base+"/webhook", sent, hosttest.Lines(header)...)
 }
 
-// number is that of the installation in deliveries: Gitea has none.
+// reviewsAt is in the path of a pull request's reviews.
+func (w *reviewWorld) reviewsAt() string {
+	if w.provider == host.GitLab {
+		return "/notes"
+	}
+	return "/reviews"
+}
+
+// number is that of the installation in deliveries: Gitea and GitLab have none.
 func (w *reviewWorld) number() int64 {
-	if w.provider == host.Gitea {
+	if w.provider != host.GitHub {
 		return 0
 	}
 	return w.installation

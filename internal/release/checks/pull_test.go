@@ -59,7 +59,7 @@ func (w *world) published() string {
 // is published.
 func TestPull(t *testing.T) {
 	t.Parallel()
-	for _, on := range []host.Provider{host.GitHub, host.Gitea} {
+	for _, on := range []host.Provider{host.GitHub, host.Gitea, host.GitLab} {
 		t.Run(string(on), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *store.DB) { testPull(t, newWorld(t, db, on)) })

@@ -29,10 +29,10 @@ func TestLostPullWebhooks(t *testing.T) {
 	onBoth(t, testLostPullWebhooks)
 }
 
-// onBoth runs a test on both code hosts, each with another database.
+// onBoth runs a test on both databases, and on each code host.
 func onBoth(t *testing.T, test func(*testing.T, *world)) {
 	t.Helper()
-	for database, on := range map[string]host.Provider{"sqlite": host.Gitea, "postgres": host.GitHub} {
+	for on, database := range map[host.Provider]string{host.Gitea: "sqlite", host.GitHub: "postgres", host.GitLab: "sqlite"} {
 		t.Run(string(on)+" "+database, func(t *testing.T) {
 			t.Parallel()
 			test(t, newWorld(t, storetest.Open(t, database), on))
@@ -57,9 +57,9 @@ func testLostPullWebhooks(t *testing.T, w *world) {
 	if got := w.verdict(bad); !strings.HasPrefix(got, "failure Block") {
 		t.Errorf("opened: got %q", got)
 	}
-	asked, gates, requests := w.model.asked("bad"), w.Count("gates"), len(w.host.Requests("/pulls"))
+	asked, gates, requests := w.model.asked("bad"), w.Count("gates"), len(w.lists())
 	w.reconcile()
-	if n := len(w.host.Requests("/pulls")); n != requests+1 || w.model.asked("bad") != asked || w.Count("gates") != gates {
+	if n := len(w.lists()); n != requests+1 || w.model.asked("bad") != asked || w.Count("gates") != gates {
 		t.Errorf("nothing was lost: %d requests about pull requests, want 1, %d gates, want %d", n-requests, w.Count("gates"), gates)
 	}
 
@@ -94,7 +94,7 @@ func testLostPullWebhooks(t *testing.T, w *world) {
 	// The permission is missing, and then the host fails for a moment.
 	w.host.Break(hosttest.Fault{On: "GET ", Answer: hosttest.Status(403)})
 	w.reconcile()
-	w.host.Break(hosttest.Fault{On: "/pulls", Answer: hosttest.Status(403), Always: true})
+	w.host.Break(hosttest.Fault{On: w.pullsAt(), Answer: hosttest.Status(403), Always: true})
 	w.reconcile()
 	if w.Count("pull_requests WHERE status = 'decided'") != 1 {
 		t.Error("a list that cannot be read says nothing")
@@ -102,7 +102,7 @@ func testLostPullWebhooks(t *testing.T, w *world) {
 	w.host.Mend()
 	last := w.branch("topic", "bad")
 	p.Update()
-	w.host.Break(hosttest.Fault{On: "/pulls", Answer: hosttest.Status(502)})
+	w.host.Break(hosttest.Fault{On: w.pullsAt(), Answer: hosttest.Status(502)})
 	w.reconcile()
 	if got := w.verdict(last); !strings.HasPrefix(got, "failure Block") {
 		t.Errorf("after a moment: got %q", got)
@@ -114,9 +114,9 @@ func testLostPullWebhooks(t *testing.T, w *world) {
 	if w.Count("pull_requests WHERE status = 'skipped'") != 1 || w.Count("cloud_sources") != 0 {
 		t.Error("turned off")
 	}
-	requests = len(w.host.Requests("/pulls"))
+	requests = len(w.lists())
 	w.reconcile()
-	if n := len(w.host.Requests("/pulls")); n != requests {
+	if n := len(w.lists()); n != requests {
 		t.Errorf("turned off: %d requests about pull requests, want none", n-requests)
 	}
 }
@@ -162,7 +162,8 @@ func testEntryDeleted(t *testing.T, w *world) {
 	w.Do(http.MethodDelete, "/api/v1/registry/"+w.entry, nil).Want(http.StatusNoContent)
 	close(w.model.held)
 	w.Settle()
-	if got := w.verdict(slow); got != "cancelled The entry was deleted" && got != "error The entry was deleted" {
+	ended := map[host.Provider]string{host.GitHub: "cancelled", host.Gitea: "error", host.GitLab: "failure"}[w.repohost.Host.Provider()]
+	if got := w.verdict(slow); got != ended+" The entry was deleted" {
 		t.Errorf("the check of a gate that was running: got %q", got)
 	}
 	if got := w.verdict(decided); !strings.HasPrefix(got, "failure Block") {
@@ -174,11 +175,11 @@ func testEntryDeleted(t *testing.T, w *world) {
 			w.Count("cloud_sources"), w.Count("gates"), w.Count("eval_runs WHERE status IN ('queued', 'running')"))
 	}
 	// What comes later finds nothing to gate.
-	requests := len(w.host.Requests("/pulls"))
+	requests := len(w.lists())
 	w.event(p, "synchronize")
 	w.event(w.host.OpenPull("acme/pdf", "acme/pdf", "topic"), "opened")
 	w.reconcile()
-	if n := len(w.host.Requests("/pulls")); n != requests || w.Count("pull_requests WHERE status <> 'closed'") != 0 {
+	if n := len(w.lists()); n != requests || w.Count("pull_requests WHERE status <> 'closed'") != 0 {
 		t.Errorf("%d requests about pull requests, want none", n-requests)
 	}
 }

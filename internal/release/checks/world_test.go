@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/github"
+	"github.com/whetstone-dev/whetstone/internal/engine/host/gitlab"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -66,7 +67,7 @@ type world struct {
 	checks   *checks.Service
 	repohost *repohost.Service
 	host     codeHost
-	github   *hosttest.GitHub // nil on Gitea
+	github   *hosttest.GitHub // nil on Gitea and GitLab
 	repos    *hosttest.Repos
 	work     *hosttest.Work
 	suite    object
@@ -188,14 +189,25 @@ func (w *world) serve(t *testing.T, on host.Provider) host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if on == host.Gitea {
+	w.at = 1
+	switch on {
+	case host.Gitea:
 		fake := hosttest.NewGitea(t, w.repos)
-		w.host, w.at = fake, 1
+		w.host = fake
 		h, err := gitea.New(gitea.Options{URL: fake.URL, Token: fake.Token, HTTP: web})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return h
+	case host.GitLab:
+		fake := hosttest.NewGitLab(t, w.repos)
+		w.host = fake
+		h, err := gitlab.New(gitlab.Options{URL: fake.URL, Token: fake.Token, HTTP: web})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	case host.Git, host.GitHub:
 	}
 	w.github = hosttest.NewGitHub(t, w.repos)
 	w.host, w.at = w.github, w.github.Installation
@@ -243,8 +255,8 @@ func skill(version string) map[string]string {
 func (w *world) send(event, body string) apptest.Response {
 	w.T.Helper()
 	w.sent++
-	return w.Anonymous().Do(http.MethodPost, base+"/webhook", body, host.SignatureHeader+": "+host.Sign(secret, []byte(body)),
-		host.EventHeader+": "+event, fmt.Sprint(host.DeliveryHeader, ": d", w.sent), "Content-Type: application/json")
+	header, body := hosttest.Deliver(w.T, w.repohost.Host.Provider(), secret, fmt.Sprint("d", w.sent), event, body)
+	return w.Anonymous().Do(http.MethodPost, base+"/webhook", body, hosttest.Lines(header)...)
 }
 
 // push pushes a version of the skill to main and returns its commit and version.
@@ -256,7 +268,23 @@ func (w *world) push(version string) (sha, name string) {
 	return sha, publication.Prerelease(sha)
 }
 
-// installation is the number in deliveries: Gitea has none.
+// pullsAt is in the path of pull requests.
+func (w *world) pullsAt() string {
+	if w.repohost.Host.Provider() == host.GitLab {
+		return "/merge_requests"
+	}
+	return "/pulls"
+}
+
+// lists are the requests about pull requests, on GitLab for the list of those that are open.
+func (w *world) lists() []string {
+	if w.repohost.Host.Provider() == host.GitLab {
+		return w.host.Requests("/merge_requests?state=opened")
+	}
+	return w.host.Requests("/pulls")
+}
+
+// installation is the number in deliveries: Gitea and GitLab have none.
 func (w *world) installation() int64 {
 	if w.github == nil {
 		return 0

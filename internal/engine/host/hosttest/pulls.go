@@ -33,6 +33,7 @@ type OpenedPull struct {
 	Author        int64 // the account that opened it
 
 	mergeCommit, mergeBase string // once it is merged
+	squashed               bool
 	reviews                []PostedReview
 }
 
@@ -54,7 +55,7 @@ func (s *server) OpenPull(base, from, branch string) *OpenedPull {
 // when it is pushed. It returns the head.
 func (p *OpenedPull) Update() (sha string) {
 	p.server.tb.Helper()
-	ref := fmt.Sprintf("refs/pull/%d/head", p.Number)
+	ref := p.ref()
 	p.server.Repos.Git(p.Base, "fetch", "--quiet", p.server.Repos.Bare(p.From), "+refs/heads/"+p.Branch+":"+ref)
 	return p.server.Repos.Git(p.Base, "rev-parse", ref)
 }
@@ -97,7 +98,17 @@ func (p *OpenedPull) Merge() (sha string) {
 // Squash merges the pull request with a commit of one parent.
 func (p *OpenedPull) Squash() (sha string) {
 	p.server.tb.Helper()
+	p.Set(func(p *OpenedPull) { p.squashed = true })
 	return p.merge(p.server.Repos.Git(p.Base, "merge-tree", "--write-tree", "refs/heads/"+p.Into, p.ref()), "-p", "refs/heads/"+p.Into)
+}
+
+// FastForward merges the pull request by moving the branch on to its head.
+func (p *OpenedPull) FastForward() {
+	p.server.tb.Helper()
+	into := "refs/heads/" + p.Into
+	head, base := p.server.Repos.Git(p.Base, "rev-parse", p.ref()), p.server.Repos.Git(p.Base, "merge-base", into, p.ref())
+	p.server.Repos.Git(p.Base, "update-ref", into, head)
+	p.Set(func(p *OpenedPull) { p.Closed, p.Merged, p.mergeCommit, p.mergeBase = true, true, head, base })
 }
 
 // MergeAs merges the pull request with the files of another commit, as one who resolves
@@ -107,7 +118,7 @@ func (p *OpenedPull) MergeAs(commit string) (sha string) {
 	return p.merge(p.server.Repos.Git(p.Base, "rev-parse", commit+"^{tree}"), "-p", "refs/heads/"+p.Into, "-p", p.ref())
 }
 
-func (p *OpenedPull) ref() string { return fmt.Sprintf("refs/pull/%d/head", p.Number) }
+func (p *OpenedPull) ref() string { return p.server.head(p.Number) }
 
 func (p *OpenedPull) merge(tree string, parents ...string) (sha string) {
 	p.server.tb.Helper()
@@ -189,8 +200,7 @@ func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, ar
 		return
 	}
 	if what == "files" {
-		ref := fmt.Sprintf("refs/pull/%d/head", p.Number)
-		out, _ := s.git(fullName, "diff", "--name-only", "--no-renames", "refs/heads/"+into+"..."+ref)
+		out, _ := s.git(fullName, "diff", "--name-only", "--no-renames", "refs/heads/"+into+"..."+p.ref())
 		files := []map[string]any{}
 		for _, path := range page(w, r, strings.Fields(out), sizeName, most) {
 			files = append(files, map[string]any{"filename": path, "status": "modified"})
@@ -206,7 +216,7 @@ func (s *server) show(of *OpenedPull) map[string]any {
 	s.mu.Lock()
 	p := *of
 	s.mu.Unlock()
-	head, _ := s.git(p.Base, "rev-parse", fmt.Sprintf("refs/pull/%d/head", p.Number))
+	head, _ := s.git(p.Base, "rev-parse", p.ref())
 	state := "open"
 	if p.Closed {
 		state = "closed"

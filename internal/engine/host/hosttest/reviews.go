@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -114,7 +115,7 @@ func (s *server) serveReviews(w http.ResponseWriter, r *http.Request, p *OpenedP
 	all := slices.Clone(p.reviews)
 	number, base := p.Number, p.Base
 	s.mu.Unlock()
-	head, _ := s.git(base, "rev-parse", fmt.Sprintf("refs/pull/%d/head", number))
+	head, _ := s.git(base, "rev-parse", p.ref())
 	out := []map[string]any{}
 	for _, one := range page(w, r, all, sizeName, most) {
 		shown := map[string]any{
@@ -135,7 +136,7 @@ func (s *server) serveReviews(w http.ResponseWriter, r *http.Request, p *OpenedP
 // servePullCommits shows a page of the commits, with the accounts of their addresses.
 func (s *server) servePullCommits(w http.ResponseWriter, r *http.Request, p *OpenedPull, sizeName string, most int) {
 	s.mu.Lock()
-	from, base, head := p.mergeBase, p.Base, fmt.Sprintf("refs/pull/%d/head", p.Number)
+	from, base, head := p.mergeBase, p.Base, p.ref()
 	if from == "" {
 		from = "refs/heads/" + p.Into
 	}
@@ -296,7 +297,7 @@ func reviews(t *testing.T, s Subject) {
 	if _, err := s.Host.Reviews(t.Context(), repo, 99); !fault.Is(err, fault.NotFound) {
 		t.Errorf("reviews of a missing pull request: got %v, want NotFound", err)
 	}
-	s.Pulls.Break(Fault{On: "/reviews", Answer: Status(http.StatusForbidden, "Retry-After", "30")})
+	s.Pulls.Break(Fault{On: cmp.Or(s.Reviews, "/reviews"), Answer: Status(http.StatusForbidden, "Retry-After", "30")})
 	if _, err := s.Host.Reviews(t.Context(), repo, merged.Number); !fault.Is(err, fault.Limited) {
 		t.Errorf("a rate limit: got %v, want Limited", err)
 	}

@@ -20,6 +20,8 @@ type Subject struct {
 	Repos *Repos
 	At    host.Installation // of the account acme
 	Pulls Pulls             // nil on a host without pull requests
+	// Reviews is in the path of a pull request's reviews, "/reviews" when empty.
+	Reviews string
 }
 
 // Pulls lets a test act as the people of a code host.

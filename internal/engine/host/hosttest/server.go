@@ -1,8 +1,10 @@
 package hosttest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,12 +17,14 @@ import (
 	"time"
 )
 
-// server is common to both fakes: it serves real repositories, and injects
+// server is common to the fakes: it serves real repositories, and injects
 // faults.
 type server struct {
 	tb    testing.TB
 	Repos *Repos
 	URL   string
+	// heads names the refs of pull requests, "refs/pull/%d/head" when empty.
+	heads string
 
 	mu       sync.Mutex
 	issues   []PostedIssue
@@ -51,6 +55,8 @@ type PostedStatus struct {
 	Context     string `json:"context"`
 	Description string `json:"description"`
 	TargetURL   string `json:"target_url"`
+	// Raw is the state in GitLab's words, of which State is GitHub's.
+	Raw string `json:"-"`
 }
 
 // Break injects a fault.
@@ -96,6 +102,9 @@ func (s *server) Rename(from, to string) {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(s.Repos.Bare(to)), 0o700); err != nil {
+		s.tb.Fatal(err)
+	}
 	if err := os.Rename(s.Repos.Bare(from), s.Repos.Bare(to)); err != nil {
 		s.tb.Fatal(err)
 	}
@@ -198,18 +207,26 @@ func atoi(s string) int {
 	return n
 }
 
-// names lists the repositories below the folder.
+// names lists the repositories below the folder, also those of subgroups.
 func (s *server) names() []string {
-	found, err := filepath.Glob(filepath.Join(s.Repos.Dir, "*", "*.git"))
+	var names []string
+	err := filepath.WalkDir(s.Repos.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() || !strings.HasSuffix(path, ".git") {
+			return err
+		}
+		inside, _ := filepath.Rel(s.Repos.Dir, path) // WalkDir has just found it there
+		names = append(names, strings.TrimSuffix(filepath.ToSlash(inside), ".git"))
+		return fs.SkipDir
+	})
 	if err != nil {
 		s.tb.Error(err)
 	}
-	var names []string
-	for _, path := range found {
-		inside, _ := filepath.Rel(s.Repos.Dir, path) // Glob has just found it there
-		names = append(names, strings.TrimSuffix(filepath.ToSlash(inside), ".git"))
-	}
 	return names
+}
+
+// head is the ref of a pull request in the repository that it is to be merged into.
+func (s *server) head(number int64) string {
+	return fmt.Sprintf(cmp.Or(s.heads, "refs/pull/%d/head"), number)
 }
 
 // git asks a repository; ok is false if git refuses.

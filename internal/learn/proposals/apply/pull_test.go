@@ -16,22 +16,30 @@ import (
 // and one pull request, whose merge comes back.
 func TestPullRequest(t *testing.T) {
 	t.Parallel()
-	for _, on := range []host.Provider{host.GitHub, host.Gitea} {
+	for _, on := range []host.Provider{host.GitHub, host.Gitea, host.GitLab} {
 		t.Run(string(on), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
 				w := newWorld(t, db, on)
 				w.connect("checks_and_prs", true)
-				lost := map[host.Provider]string{host.GitHub: "POST /repos/acme/mono/git/refs", host.Gitea: "PUT /api/v1/repos/acme/mono/contents"}
+				lost := map[host.Provider]string{
+					host.GitHub: "POST /repos/acme/mono/git/refs", host.Gitea: "PUT /api/v1/repos/acme/mono/contents",
+					host.GitLab: "POST /api/v4/projects/1000/repository/commits",
+				}
 				w.host.Break(hosttest.Fault{On: lost[on]}, hosttest.Fault{On: "POST " + map[host.Provider]string{
 					host.GitHub: "/repos/acme/mono/pulls", host.Gitea: "/api/v1/repos/acme/mono/pulls",
+					host.GitLab: "/api/v4/projects/1000/merge_requests",
 				}[on]})
 				path := w.propose()
 				w.applyAs(path, "pull_request").Want(http.StatusAccepted)
 				p := w.await(path, "open")
 				all := w.host.Pulls()
 				o := p["outcome"].(object)
-				if len(all) != 1 || o["url"] != "https://code.example/acme/mono/pull/1" || o["kind"] != "pull_request" || p["status"] != "approved" {
+				at := "https://code.example/acme/mono/pull/1"
+				if on == host.GitLab {
+					at = "https://gitlab.example/acme/mono/-/merge_requests/1"
+				}
+				if len(all) != 1 || o["url"] != at || o["kind"] != "pull_request" || p["status"] != "approved" {
 					t.Fatalf("%d pull requests, outcome %v, status %v", len(all), o, p["status"])
 				}
 				branch := "whetstone-proposal-" + idOf(path)

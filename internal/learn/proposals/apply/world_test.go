@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/github"
+	"github.com/whetstone-dev/whetstone/internal/engine/host/gitlab"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
@@ -60,6 +61,7 @@ type world struct {
 	at    int64   // installation
 	entry string
 	sent  int
+	on    host.Provider
 }
 
 func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
@@ -103,6 +105,7 @@ func (w *world) serve(t *testing.T, on host.Provider) host.Host {
 		t.Fatal(err)
 	}
 	var h host.Host
+	w.on = on
 	switch on {
 	case host.Git:
 		h, err = git.New(git.Options{Dir: w.repos.Dir, Program: "/bin/true"})
@@ -110,6 +113,10 @@ func (w *world) serve(t *testing.T, on host.Provider) host.Host {
 		fake := hosttest.NewGitea(t, w.repos)
 		w.host = fake
 		h, err = gitea.New(gitea.Options{URL: fake.URL, Token: fake.Token, HTTP: web})
+	case host.GitLab:
+		fake := hosttest.NewGitLab(t, w.repos)
+		w.host = fake
+		h, err = gitlab.New(gitlab.Options{URL: fake.URL, Token: fake.Token, HTTP: web})
 	case host.GitHub:
 		fake := hosttest.NewGitHub(t, w.repos)
 		w.host, w.at = fake, fake.Installation
@@ -205,9 +212,8 @@ func (w *world) connect(mode string, writeBack bool) *hosttest.Work {
 func (w *world) send(event, body string) {
 	w.T.Helper()
 	w.sent++
-	w.Anonymous().Do(http.MethodPost, repoAPI+"/webhook", body, host.SignatureHeader+": "+host.Sign(secret, []byte(body)),
-		host.EventHeader+": "+event, fmt.Sprint(host.DeliveryHeader, ": d", w.sent), "Content-Type: application/json").
-		Want(http.StatusAccepted)
+	header, body := hosttest.Deliver(w.World.T, w.on, secret, fmt.Sprint("d", w.sent), event, body)
+	w.Anonymous().Do(http.MethodPost, repoAPI+"/webhook", body, hosttest.Lines(header)...).Want(http.StatusAccepted)
 }
 
 // observe reports graded sessions that used the current version.

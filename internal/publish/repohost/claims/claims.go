@@ -30,10 +30,11 @@ type Claim struct {
 
 // Allow assigns an account to an organisation, on behalf of the operator. An account that
 // another organisation holds is fault.Conflict, unless move is true: then the other's
-// installations of it become inactive.
+// installations of it become inactive. A group on GitLab has what is below it, so none
+// above or below may belong to another organisation.
 func Allow(ctx context.Context, db *store.DB, orgID, account string, move bool) (err error) {
 	defer fault.Wrap(&err, "allow %s", account)
-	if err := host.CheckAccountLogin(account); err != nil {
+	if err := host.GitLab.CheckAccountLogin(account); err != nil { // which allows all that the others do
 		return err
 	}
 	return db.InTx(ctx, func(tx *store.Tx) error {
@@ -46,6 +47,14 @@ func Allow(ctx context.Context, db *store.DB, orgID, account string, move bool) 
 				"The account %s belongs to another organisation; `whetstone repohost claims` names it,"+
 
 					" and --move takes the account from it", account)
+		}
+		_, others, err := around(ctx, tx, orgID, account)
+		if err != nil {
+			return err
+		}
+		if others {
+			return fault.New(fault.Conflict, "A group above or below %s belongs to another organisation; `whetstone repohost claims`"+
+				" names it, and `whetstone repohost release` takes it back", account)
 		}
 		if err := moveClaim(ctx, tx, account, holder, orgID); err != nil {
 			return err

@@ -19,11 +19,17 @@ type Policy struct {
 // any request to the code host.
 func (p Policy) Check(ctx context.Context, q store.Querier, orgID, account string) error {
 	holder, found, err := Holder(ctx, q, account)
-	switch {
-	case err != nil || holder == orgID:
+	if err != nil || holder == orgID {
 		return err
-	case found:
+	}
+	mine, others, err := around(ctx, q, orgID, account)
+	switch {
+	case err != nil:
+		return err
+	case found || others:
 		return p.ErrNotClaimed(account)
+	case mine: // a group that the organisation holds has its subgroups
+		return nil
 	}
 	// Refuse to give an account that no organisation holds to the first that binds it.
 	if p.OperatorOnly {

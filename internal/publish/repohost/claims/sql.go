@@ -28,6 +28,23 @@ func Holder(ctx context.Context, q store.Querier, account string) (holder string
 	return holder, err == nil, err
 }
 
+// around looks at the groups above and below an account: whether the organisation holds one
+// above it, and whether others hold one of either.
+func around(ctx context.Context, q store.Querier, orgID, account string) (mine, others bool, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT account_key, COALESCE(org_id, '') FROM repohost_claims
+		WHERE account_key <> $1 AND (`+OwnedBy("$1", "account_key")+` OR `+OwnedBy("account_key", "$1")+`)`,
+		host.AccountKey(account))
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var key, holder string
+		err := row.Scan(&key, &holder)
+		mine = mine || holder == orgID && len(key) < len(account)
+		others = others || holder != orgID
+		return struct{}{}, err
+	})
+	return mine, others, err
+}
+
 // severalOrganisations stops counting at two.
 func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
 	n, err := store.Count(ctx, q, `FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
@@ -80,8 +97,12 @@ func All(ctx context.Context, q store.Querier) ([]Claim, error) {
 }
 
 // Claimed is the SQL condition for installations i whose organisation holds the claim on
-// their account and isn't deleted.
+// their account and isn't deleted. If others hold a group above or below it, which two that
+// claim at once can bring about, neither reads anything until the operator decides.
 const Claimed = `(EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)
+	AND NOT EXISTS (SELECT 1 FROM repohost_claims k WHERE COALESCE(k.org_id, '') <> i.org_id
+		AND (substr(i.account_key, 1, length(k.account_key) + 1) = k.account_key || '/'
+			OR substr(k.account_key, 1, length(i.account_key) + 1) = i.account_key || '/'))
 	AND EXISTS (SELECT 1 FROM organisations o WHERE o.id = i.org_id AND o.deleted_at IS NULL))`
 
 // OwnedBy is the SQL condition that a repository key, e.g. "acme/skills", belongs to an
