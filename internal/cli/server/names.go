@@ -17,7 +17,7 @@ import (
 // namesTimeout is how long a person who pressed Tab waits for names.
 const namesTimeout = 2 * time.Second
 
-// Names returns the names of the organisation's entries, suites or skills, to complete
+// Names returns the names of the organisation's entries, sets, suites or skills, to complete
 // them. Without a login, or a server that answers in time, there are none.
 func Names(ctx context.Context, p *term.Program, kind string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
@@ -29,6 +29,12 @@ func Names(ctx context.Context, p *term.Program, kind string) (names []string) {
 			all, err := s.ListEntries(ctx, client.Filter{})
 			for _, e := range all {
 				names = append(names, e.Name)
+			}
+			return err
+		case "sets":
+			all, err := s.Sets(ctx, client.SetFilter{})
+			for _, set := range all {
+				names = append(names, set.Name)
 			}
 			return err
 		case "suites":

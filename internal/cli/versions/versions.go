@@ -13,6 +13,7 @@ type Commands struct {
 	Install    installCommand    `cmd:"" help:"Install a skill."`
 	Uninstall  uninstallCommand  `cmd:"" help:"Remove an installed skill from this machine."`
 	Sync       syncCommand       `cmd:"" help:"Update the installed skills."`
+	Set        setCommands       `cmd:"" help:"Show and change sets, the skills that teams and projects should have, and install them."`
 	Status     statusCommand     `cmd:"" help:"Show which installed skills are up to date, behind or edited."`
 	Verify     verifyCommand     `cmd:"" help:"Check an installed skill, or a version of the registry, against what is signed about it."`
 	Requires   requiresCommand   `cmd:"" help:"Show which skills a skill requires, and which require it."`
