@@ -84,7 +84,7 @@ func walkToEvidence(b *walk, p *process) {
 func walkToSuite(b *walk, p *process) {
 	b.signIn(p.key)
 	b.menu("/suites", "Suites")
-	b.click(`tbody th a`, "")
+	b.click(`tbody th a[href="`+b.withRuns(p.key)+`"]`, "")
 	b.send(".run-form button", "[data-status]", "")
 	b.wantAtMost(3)
 	b.until(`document.querySelector("#improve-next, #again, progress")`)
