@@ -30,6 +30,8 @@ type evalCommands struct {
 	Watch   evalWatchCommand   `cmd:"" help:"Follow a run or an improve run to its end."`
 	Cancel  evalCancelCommand  `cmd:"" help:"Cancel a run or an improve run."`
 	Improve improveCommand     `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
+
+	Schedule evalScheduleCommands `cmd:"" help:"Run suites at fixed times."`
 }
 
 // suiteArg is the argument of the commands about one suite. Names are unique in an

@@ -103,16 +103,21 @@ func (c *evalCompareCommand) comparison(ctx context.Context, s *server.Session) 
 	if len(n.Arms) < 2 {
 		return n, fault.Invalid("arms", "name at least two things to compare with --entry, --version, --no-skill and --agent")
 	}
-	if c.MaxCost == "" {
-		return n, nil
+	return n, readLimit("max-cost-usd", c.MaxCost, &n.MaxCostUSD)
+}
+
+// readLimit reads a flag in dollars; "" is no limit.
+func readLimit(flag, value string, limit **float64) error {
+	if value == "" {
+		return nil
 	}
-	usd, err := strconv.ParseFloat(c.MaxCost, 64)
+	usd, err := strconv.ParseFloat(value, 64)
 	// Negated, so that NaN is refused, too.
 	if err != nil || !(usd > 0) {
-		return n, fault.Invalid("max-cost-usd", "max-cost-usd must be dollars, like 1.50")
+		return fault.Invalid(flag, "%s must be dollars, like 1.50", flag)
 	}
-	n.MaxCostUSD = &usd
-	return n, nil
+	*limit = &usd
+	return nil
 }
 
 // followComparison waits for the end of a comparison, with progress on a terminal, and prints it.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -83,16 +82,7 @@ func (c *evalRunCommand) setAgent(n *api.NewEvalRun) error {
 	if c.Agent != "" {
 		n.Agent = &api.EvalAgent{Name: c.Agent, Model: c.Model, MaxTurns: c.MaxTurns}
 	}
-	if c.MaxCost == "" {
-		return nil
-	}
-	usd, err := strconv.ParseFloat(c.MaxCost, 64)
-	// Negated, so that NaN is refused, too.
-	if err != nil || !(usd > 0) {
-		return fault.Invalid("max-cost-usd", "max-cost-usd must be dollars, like 1.50")
-	}
-	n.MaxCostUSD = &usd
-	return nil
+	return readLimit("max-cost-usd", c.MaxCost, &n.MaxCostUSD)
 }
 
 // printEstimate prints the estimated cost of a run, without starting it.

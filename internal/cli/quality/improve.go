@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -41,15 +40,7 @@ func (c *improveCommand) newRun() (n api.NewImproveRun, err error) {
 		return n, fault.Invalid("iterations", "--iterations and --holdout must be above 0")
 	}
 	n = api.NewImproveRun{Target: c.Target, MaxIterations: c.Iterations, Holdout: c.Holdout, MaxCalls: c.MaxCalls}
-	if c.MaxCost != "" {
-		usd, err := strconv.ParseFloat(c.MaxCost, 64)
-		// The negation also refuses NaN.
-		if err != nil || !(usd > 0) {
-			return n, fault.Invalid("max-cost", "max-cost must be dollars, like 1.50")
-		}
-		n.MaxCostUSD = &usd
-	}
-	return n, nil
+	return n, readLimit("max-cost", c.MaxCost, &n.MaxCostUSD)
 }
 
 // Run starts an improve run, after a person has confirmed its estimate, and follows it
