@@ -17,23 +17,21 @@ func TestSchedule(t *testing.T) {
 	m := s.loggedIn(t)
 	m.push(t, skillFolder(t, "pdf", "one"))
 	cases := filepath.Join(t.TempDir(), "suite.json")
-	suite := `{"name": "cases", "verifier_kind": "deterministic", "cases": [
-		{"case_kind": "boolean_assertion", "name": "there", "assertion": "files.exists(\"SKILL.md\")"}]}`
-	if err := os.WriteFile(cases, []byte(suite), 0o600); err != nil {
+	if err := os.WriteFile(cases, []byte(checks), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.must(t, "eval", "import", cases, "--name", "cases")
+	m.must(t, "eval", "import", cases)
 	if got := m.must(t, "eval", "schedule", "list"); !strings.Contains(got, "No schedules; `whetstone eval schedule create") {
 		t.Errorf("no schedules: %q", got)
 	}
-	if r := m.run(t, "eval", "schedule", "create", "cases", "--entry", "pdf", "--cron", "61 * * * *"); r.code == 0 || !strings.Contains(r.stderr, "cron") {
+	if r := m.run(t, "eval", "schedule", "create", "Checks", "--entry", "pdf", "--cron", "61 * * * *"); r.code == 0 || !strings.Contains(r.stderr, "cron") {
 		t.Errorf("a wrong cron: %d %q", r.code, r.stderr)
 	}
-	if r := m.run(t, "eval", "schedule", "create", "cases", "--entry", "pdf", "--max-cost-usd", "NaN"); r.code == 0 || !strings.Contains(r.stderr, "max-cost-usd") {
+	if r := m.run(t, "eval", "schedule", "create", "Checks", "--entry", "pdf", "--max-cost-usd", "NaN"); r.code == 0 || !strings.Contains(r.stderr, "max-cost-usd") {
 		t.Errorf("a limit that is no number: %d %q", r.code, r.stderr)
 	}
 	var made api.EvalSchedule
-	if err := json.Unmarshal([]byte(m.must(t, "--json", "eval", "schedule", "create", "cases", "--entry", "pdf", "--every", "2h")), &made); err != nil {
+	if err := json.Unmarshal([]byte(m.must(t, "--json", "eval", "schedule", "create", "Checks", "--entry", "pdf", "--every", "2h")), &made); err != nil {
 		t.Fatal(err)
 	}
 	if made.Every == nil || *made.Every != "2h" || !made.Enabled || made.Trials != 3 {
@@ -48,7 +46,7 @@ func TestSchedule(t *testing.T) {
 	if got := m.must(t, "eval", "schedule", "run", made.ID); !strings.Contains(got, "whetstone eval watch") {
 		t.Errorf("run: %q", got)
 	}
-	if got := m.must(t, "eval", "schedule", "list", "--suite", "cases"); !strings.Contains(got, "every 2h") || !strings.Contains(got, made.ID) {
+	if got := m.must(t, "eval", "schedule", "list", "--suite", "Checks"); !strings.Contains(got, "every 2h") || !strings.Contains(got, made.ID) {
 		t.Errorf("list: %q", got)
 	}
 	m.must(t, "eval", "schedule", "delete", made.ID)
