@@ -50,7 +50,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("list: %q", got)
 	}
 	m.must(t, "eval", "schedule", "delete", made.ID)
-	if r := m.run(t, "eval", "schedule", "pause", made.ID); r.code != term.ExitFailed || !strings.Contains(r.stderr, "schedule") {
+	if r := m.run(t, "eval", "schedule", "pause", made.ID); r.code != term.ExitFailed || !strings.Contains(r.stderr, "Schedule not found") {
 		t.Errorf("a deleted one: %d %q", r.code, r.stderr)
 	}
 }

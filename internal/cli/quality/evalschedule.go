@@ -70,13 +70,13 @@ func (c *scheduleListCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		return term.List[api.EvalSchedule]{
 			None: "No schedules; `whetstone eval schedule create SUITE --entry NAME` makes one.",
-			Head: "SKILL\tVERSION\tWHEN\tNEXT\tREFERENCE\tID",
+			Head: "SCHEDULE\tSKILL\tVERSION\tWHEN\tNEXT\tREFERENCE",
 			Row: func(sch api.EvalSchedule) []any {
 				reference := "-"
 				if sch.Reference != nil {
 					reference = fmt.Sprintf("%.0f%%", 100*sch.Reference.Score)
 				}
-				return []any{term.Cell(sch.Skill), sch.Version, when(sch), next(sch), reference, sch.ID}
+				return []any{sch.ID, term.Cell(sch.Skill), sch.Version, when(sch), next(sch), reference}
 			},
 		}.Print(p, all)
 	})
