@@ -40,7 +40,7 @@ func (a *App) demo(ctx context.Context, progress io.Writer) (_ *demo.Filler, err
 	return &demo.Filler{
 		Auth: p.auth, Skills: p.skills, Registry: p.registry, Release: p.release, Teams: p.teams, Installations: p.installations,
 		Telemetry: p.telemetry, Content: p.evidence, Grades: p.grades, Receiver: a.receiver.URL(), Sources: p.sources, Suggestions: p.suggestions,
-		Suites: p.suites, Runs: p.runs, Comparisons: p.comparisons,
+		Suites: p.suites, Runs: p.runs, Comparisons: p.comparisons, Schedules: p.schedules, Sets: p.sets,
 		Improve: p.improve, Proposals: p.proposals, Apply: p.apply, Gates: p.gates,
 		Accounts: p.accounts, Members: p.members, Publishers: p.publishers, Events: p.events,
 		Alerts: p.alerts, Signals: p.signals, Community: p.community,

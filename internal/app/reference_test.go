@@ -35,6 +35,7 @@ var unsent = map[string]string{
 	"delete-api-v1-organization":             "ends the test",
 	"delete-api-v1-me-data":                  "ends the test",
 	"post-api-v1-me-leave":                   "ends the test",
+	"post-api-v1-sets":                       "needs entries and a team",
 	"post-api-v1-trusted-publishers":         "needs an entry",
 	"post-api-v1-trusted-publishers-token":   "needs the token of a workflow",
 	"post-api-v1-repohost-webhook":           "needs the signature of a code host",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
+	"github.com/whetstone-dev/whetstone/internal/deliver/sets"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
@@ -33,6 +34,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/schedules"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -60,6 +62,8 @@ type Filler struct {
 	Suites        *suites.Service
 	Runs          *runs.Service
 	Comparisons   *comparisons.Service
+	Schedules     *schedules.Service
+	Sets          *sets.Service
 	Improve       *improve.Service
 	Proposals     *proposals.Service
 	Apply         *apply.Service
@@ -231,7 +235,7 @@ func (f *filling) addPeople(ctx context.Context) error {
 	return nil
 }
 
-// addTeams makes two teams, which own the first skills.
+// addTeams makes two teams, which own the first skills, and the set of one of them.
 func (f *filling) addTeams(ctx context.Context) error {
 	for i, name := range []string{"Platform", "Documents"} {
 		t, err := f.Teams.Create(ctx, f.owner, name, "")
@@ -244,6 +248,16 @@ func (f *filling) addTeams(ctx context.Context) error {
 		}
 		if _, err := f.Teams.SetOwners(ctx, f.owner.OrgID, f.skills[i].entry.ID,
 			teams.Selection{Teams: []string{t.ID}}); err != nil {
+			return err
+		}
+		if name != "Documents" {
+			continue
+		}
+		if _, err := f.Sets.Create(ctx, f.owner, sets.New{
+			Name: "office", Description: "What everybody who writes for customers should have.",
+			Entries: []sets.NewEntry{{Name: "pdf-forms"}, {Name: "invoice-reader"}, {Name: "slide-deck"}},
+			Teams:   []string{t.ID}, Repositories: []string{"acme/handbook"}, Required: true,
+		}); err != nil {
 			return err
 		}
 	}

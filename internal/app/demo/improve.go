@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/comparisons"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/prove/schedules"
 )
 
 // improveSeed makes every demo show the same runs.
@@ -44,6 +45,13 @@ func (f *filling) improve(ctx context.Context) error {
 	if _, err := f.Comparisons.Start(ctx, f.people[1], comparisons.New{SuiteID: notes.ID, Trials: 1, Arms: []comparisons.NewArm{
 		{Name: "release-notes", Subject: subject.Ref{SourceID: *notes.SourceID}}, {NoSkill: true},
 	}}); err != nil {
+		return err
+	}
+	nightly := schedules.Schedule{
+		SuiteID: notes.ID, Subject: subject.Ref{SourceID: *notes.SourceID}, Trials: 1, Baseline: runs.NoBaseline,
+		Timing: schedules.Timing{Cron: "0 3 * * *"}, Enabled: true,
+	}
+	if _, err := f.Schedules.Create(ctx, f.people[1], nightly); err != nil {
 		return err
 	}
 	for _, n := range []improve.NewRun{
